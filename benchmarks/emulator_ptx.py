@@ -24,7 +24,7 @@ GROUPS = {
         "add sub mul mad mul24 mad24 sad div rem abs neg min max popc clz bfind fns brev bfe bfi szext bmsk dp4a dp2a "
         "add.cc addc sub.cc subc mad.cc madc"
     ),
-    "floating-point numbers": "testp copysign fma rcp sqrt rsqrt sin cos lg2 ex2 tanh",
+    "floating point": "testp copysign fma rcp sqrt rsqrt sin cos lg2 ex2 tanh",
     "comparison and selection": "set setp selp slct",
     "logic and shifts": "and or xor not cnot lop3 shf shl shr",
     "moves and conversions": (

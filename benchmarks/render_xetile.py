@@ -94,7 +94,7 @@ def kernels_table() -> str:
         "of the medians."
     )
     numbers = (
-        "Sizes m x n x k of programs whose numbers are right on that GPU, with seeds 0, 1 and 2. Their kernels spill "
+        "Sizes m x n x k of programs whose results are correct on that GPU, with seeds 0, 1 and 2. Their kernels spill "
         f"{spills} bytes."
     )
     return table(rows) + f"\n{wrapped(speeds)}\n\n" + table(list(right.values())) + f"\n{wrapped(numbers)}\n"

@@ -128,7 +128,7 @@ func.func @normed(%x: memref<3x4096xbf16>, %w: memref<4096xbf16>, %y: memref<3x4
 #all = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 func.func @from_nothing(%x: memref<3x32xf32>, %y: memref<3xf32>) {
-  // expected-error@+1 {{tc.distribute_rows: a reduction that does not begin from a number}}
+  // expected-error@+1 {{tc.distribute_rows: a reduction that does not begin from a constant}}
   linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
       ins(%x : memref<3x32xf32>) outs(%y : memref<3xf32>) {
   ^bb0(%in: f32, %out: f32):

@@ -109,7 +109,7 @@ func.func @refused(%A: memref<2x2xf32>) {
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c32, %by = %c1, %bz = %c1) {
     %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<2x2xf32>, index, index) -> !t
-    // expected-error @+1 {{arith.constant of several numbers has a wg_map: a constant of one number is distributed}}
+    // expected-error @+1 {{arith.constant that is no splat has a wg_map: only a splat is distributed}}
     %c = arith.constant {wg_map = #map} dense<[[1.0, 2.0], [3.0, 4.0]]> : vector<2x2xf32>
     "xetile.store_tile"(%c, %t) : (vector<2x2xf32>, !t) -> ()
     gpu.terminator

@@ -84,7 +84,7 @@ func.func @parts(%A: memref<64x32xf32>) {
 func.func @other_places(%A: memref<32x32xf32>) {
   %w = memref.alloc() {workspace} : memref<32x64xf32>
   %v = memref.subview %w[0, 0] [32, 32] [1, 1] : memref<32x64xf32> to !view
-  // expected-error@+1 {{expected elements that are computed of those at the same place of one buffer}}
+  // expected-error@+1 {{expected elements that are computed of those at the same position of one buffer}}
   linalg.generic {indexing_maps = [#turned, #same], iterator_types = ["parallel", "parallel"]}
       ins(%A : memref<32x32xf32>) outs(%v : !view) attrs = {workspace} {
   ^bb0(%a: f32, %b: f32):

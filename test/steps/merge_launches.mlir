@@ -156,7 +156,7 @@ module attributes {gpu.container_module} {
   }
   gpu.module @one [#nvvm.target<chip = "sm_80">] {
     llvm.func @kernel() attributes {gpu.kernel, nvvm.kernel} {
-      // expected-error@+1 {{tc.merge_launches: inline PTX reads the place of the block in the grid; accepted: nvvm.read.ptx.sreg}}
+      // expected-error@+1 {{tc.merge_launches: inline PTX reads the position of the block in the grid; accepted: nvvm.read.ptx.sreg}}
       %x = llvm.inline_asm "mov.u32 $0, %ctaid.x;", "=r" : () -> i32
       llvm.return
     }

@@ -186,7 +186,7 @@ func.func @no_loads(%a: !tile, %b: !tile, %C: memref<64x64xf32, #space>) {
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     %zero = nvgpu.warpgroup.mma.init.accumulator -> !sums
-    // expected-error@+1 {{tc.multistage_loads: expected one place where loads are issued in the loop, found 0}}
+    // expected-error@+1 {{tc.multistage_loads: expected one point where loads are issued in the loop, found 0}}
     %d = scf.for %k = %c0 to %c4 step %c1 iter_args(%sum = %zero) -> (!sums) {
       %next = nvgpu.warpgroup.mma %a, %b, %sum {waitGroup = 0 : i64} : !tile, !tile, !sums -> !sums
       scf.yield %next : !sums
@@ -245,7 +245,7 @@ func.func @two_places(%leader: i1, %map: !map, %a: !tile, %b: !tile, %C: memref<
     %shared = memref.alloc() {operand_a} : memref<64x64xf16, #space>
     %full = nvgpu.mbarrier.create -> !barriers
     %zero = nvgpu.warpgroup.mma.init.accumulator -> !sums
-    // expected-error@+1 {{tc.multistage_loads: expected one place where loads are issued in the loop, found 2}}
+    // expected-error@+1 {{tc.multistage_loads: expected one point where loads are issued in the loop, found 2}}
     %d = scf.for %k = %c0 to %c4 step %c1 iter_args(%sum = %zero) -> (!sums) {
       scf.if %leader {
         nvgpu.tma.async.load %map[%k, %c0], %full[%c0] to %shared : !map, !barriers -> memref<64x64xf16, #space>

@@ -82,7 +82,7 @@ func.func @places(%A: memref<16x16xf16, #space>, %B: memref<16x8xf16, #space>, %
         kind = #vector.kind<add>} %a, %b, %zeros : vector<16x16xf16>, vector<16x8xf16> into vector<16x8xf32>
     vector.transfer_write %s, %p[%c0, %c0] {in_bounds = [true, true]} : vector<16x8xf32>, memref<16x16xf32, #space>
     vector.transfer_write %s, %q[%c0, %c8] {in_bounds = [true, true]} : vector<16x8xf32>, memref<16x16xf32, #space>
-    // expected-error@+1 {{tc.compute_on_fragments: expected that a lane holds the same places of both products}}
+    // expected-error@+1 {{tc.compute_on_fragments: expected that a lane holds the same positions of both products}}
     %r = func.call @consumer(%p, %q, %c0, %c0, %c) {operand_c}
         : (memref<16x16xf32, #space>, memref<16x16xf32, #space>, index, index, memref<16x16xf32>) -> memref<16x16xf32>
     gpu.terminator

@@ -236,7 +236,7 @@ func.func @no_wait() {
 
 func.func @no_loads() {
   %c1 = arith.constant 1 : index
-  // expected-error@+1 {{tc.prefetch_to_l2: expected TMA loads in one place of the launch, found 0}}
+  // expected-error@+1 {{tc.prefetch_to_l2: expected TMA loads at one point of the launch, found 0}}
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     nvvm.griddepcontrol launch_dependents

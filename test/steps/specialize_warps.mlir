@@ -185,7 +185,7 @@ func.func @split_k(%leader: i1, %map: !map, %shared: memref<64x64xf16, #space>, 
 
 func.func @no_loads() {
   %c1 = arith.constant 1 : index
-  // expected-error@+1 {{tc.specialize_warps: expected one place where loads are issued, found 0}}
+  // expected-error@+1 {{tc.specialize_warps: expected one point where loads are issued, found 0}}
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     gpu.barrier
@@ -203,7 +203,7 @@ func.func @no_loads() {
 func.func @two_places(%leader: i1, %map: !map) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  // expected-error@+1 {{tc.specialize_warps: expected one place where loads are issued, found 2}}
+  // expected-error@+1 {{tc.specialize_warps: expected one point where loads are issued, found 2}}
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     %shared = memref.alloc() {operand_a} : memref<64x64xf16, #space>

@@ -151,7 +151,7 @@ def test_the_package_imports_nothing_before_a_name_is_used() -> None:
         (lambda a: stepladder.matmul(a, a, operands=3, epilogue=abs, device="emulator"), "'operands' is a int"),
         (
             lambda a: stepladder.matmul(a, a, stages=[2], device="emulator"),
-            r"argument 'stages' is \[2\]; accepted as a knob: whole numbers",
+            r"argument 'stages' is \[2\]; accepted as a knob: integers",
         ),
         (lambda a: stepladder.Matmul(3, device="emulator")(a, a), "'epilogue' is a int; accepted: a function"),
         (lambda a: stepladder.load(3), "'path' is a int; accepted: the path"),

@@ -112,12 +112,12 @@ def branches(x: Traced) -> Traced:
         (lambda x: np.sum(x), "the function 'sum'"),
         (lambda x: x @ x, "a second product"),
         (lambda x: x[0], "indexing"),
-        (lambda x: float(x), "conversion of an array to a number"),
+        (lambda x: float(x), "conversion of an array to a scalar"),
         (lambda x: x**7, "a power of 7"),
         (lambda x: 2**x, "a power whose exponent is an array"),
         (lambda x: F.where(~(x > 0), x, 0), "the operator `~`"),
         (lambda x: x // 2, "the operator `//`"),
-        (lambda x: x * 10**400, "an integer beyond the numbers of f32"),
+        (lambda x: x * 10**400, "an integer beyond the range of f32"),
         (lambda x, y: x + y, "called with 1 arrays, the product and the operands"),
         (lambda x: x + "1", "a value of type str"),
         (lambda x: x + (x > 0), "arithmetic on a condition"),
@@ -144,7 +144,7 @@ def test_integers_beyond_the_sums_are_refused(number: int) -> None:
     """They would wrap: the least of a sum and 2^31 would be -2^31."""
     for function in (F.minimum, F.maximum, lambda x, n: x + n, lambda x, n: F.where(x > 0, x, n)):
         error = refused(lambda x: function(x, number), sums="i32")
-        assert error.message.endswith("an integer beyond the numbers of i32") and "-2147483648" in error.notes[0]
+        assert error.message.endswith("an integer beyond the range of i32") and "-2147483648" in error.notes[0]
 
 
 @pytest.mark.parametrize("number, bits", [(1e300, "0x7f800000"), (-1e39, "0xff800000")])

@@ -39,7 +39,7 @@ def test_knobs_of_numpy() -> None:
     options = {"target": "sm_90a", "device": "emulator"}
     kernel = stepladder.compile(SPEC, stages=np.int64(2), swap_operands=np.bool_(False), **options)
     assert kernel is not None and kernel.manifest.knobs["stages"] == 2
-    message = r"argument 'stages' is .*; accepted as a knob: whole numbers"
+    message = r"argument 'stages' is .*; accepted as a knob: integers"
     for value in (2.0, np.float32(2), np.ones(2), None):
         with pytest.raises(stepladder.ArgumentError, match=message):
             stepladder.compile(SPEC, stages=value, **options)
@@ -48,10 +48,10 @@ def test_knobs_of_numpy() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"m": "16"}, "m = '16' of a MatmulSpec; accepted: whole numbers"),
-        ({"n": 16.0}, "n = 16.0 of a MatmulSpec; accepted: whole numbers"),
-        ({"k": True}, "k = True of a MatmulSpec; accepted: whole numbers"),
-        ({"batch": "x"}, "batch = 'x' of a MatmulSpec; accepted: whole numbers"),
+        ({"m": "16"}, "m = '16' of a MatmulSpec; accepted: integers"),
+        ({"n": 16.0}, "n = 16.0 of a MatmulSpec; accepted: integers"),
+        ({"k": True}, "k = True of a MatmulSpec; accepted: integers"),
+        ({"batch": "x"}, "batch = 'x' of a MatmulSpec; accepted: integers"),
         ({"a_type": "f8"}, "a_type = 'f8' of a MatmulSpec; accepted: f16, bf16"),
         ({"a_type": None}, "a_type = None of a MatmulSpec; accepted: f16, bf16"),
         ({"c_type": "float"}, "c_type = 'float' of a MatmulSpec; accepted: f16, bf16"),

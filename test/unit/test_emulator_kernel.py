@@ -49,7 +49,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = B
         ),
         (
             ["--kernel", "axpy", *ONE, "--arguments", "4xf32,4xf32,1:f64,4:i32"],
-            "takes f32 as argument 2, and a number of type f64 was given: give a number such as 7:f32",
+            "takes f32 as argument 2, and a number of type f64 was given: give a scalar such as 7:f32",
         ),
         (
             ["--kernel", "tile", *ONE, "--arguments", "8x5xf32,4x8xf32"],
@@ -63,7 +63,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = B
             ["--kernel", "scale", *ONE, "--arguments", "4xf32,4:i64,4:i32"],
             "takes !llvm.ptr<1> as argument 1, and a number of type i64 was given: give an array such as 64x64xf32",
         ),
-        (["--kernel", "scale", *ONE, "--arguments", "4xf32,4xf32,4.5:i32"], "'4.5:i32' is not a whole number"),
+        (["--kernel", "scale", *ONE, "--arguments", "4xf32,4xf32,4.5:i32"], "'4.5:i32' is not an integer"),
         (["--kernel", "scale", *ONE, "--arguments", "4xf32,4xf32,1.2.3:f32"], "'1.2.3:f32' must be 256x128xf16"),
         (["--kernel", "scale", *ONE, "--arguments", "4xf32,4xf32,4000000000000:i32"], "does not fit i32, which goes"),
         (["--kernel", "scale", *ONE, "--arguments", "4xf32,4xf99,4:i32"], "has the element type 'f99', which there"),
@@ -117,7 +117,7 @@ def test_all_unknown_ops_of_a_kernel_are_in_one_error(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["--arguments", "4xf32,4xf32,1:f32,4.5:i32"], "'4.5:i32' is not a whole number"),
+        (["--arguments", "4xf32,4xf32,1:f32,4.5:i32"], "'4.5:i32' is not an integer"),
         (["--arguments", "4xf32,4xf32,1:f32,9:i64"], "takes 4 bytes as argument 3 (.param .u32 count), and a number"),
         (["--arguments", "4xf32,4xf32,1:f32,4:i32", "--reference", "golden"], "PTX has no function @golden"),
         (["--arguments", "4xf32,4xf32,1:f32,4:i32", "--expect", "7=none.npy"], "cannot read input 'none.npy'"),
@@ -181,7 +181,8 @@ def test_notes_name_the_element_of_a_buffer_and_the_iteration(
     found = [match for match in (re.fullmatch(element, note) for note in notes) if match]
     assert found and all(int(match[1], 16) == 4 * int(match[2]) for match in found)
     assert any(
-        re.fullmatch(r"in iteration 2 of scf.for at cp_async.mlir:\d+:7, where its number is 2", n) for n in notes
+        re.fullmatch(r"in iteration 2 of scf.for at cp_async.mlir:\d+:7, where its induction variable is 2", note)
+        for note in notes
     )
 
 

@@ -212,7 +212,7 @@ class TestScope:
 
     def test_derived_names_are_only_evaluated_when_asked_for(self) -> None:
         assert evaluate("sum", self.scope()) == 5
-        with pytest.raises(ExpressionError, match="2 / 3 is not a whole number"):
+        with pytest.raises(ExpressionError, match="2 / 3 is not an integer"):
             self.scope()["never"]
 
     def test_replace_evaluates_anew(self) -> None:

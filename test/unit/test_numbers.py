@@ -171,8 +171,8 @@ def test_a_call_of_several_kernels_passes_numbers() -> None:
     for wrong, message in (
         (("2", x, w, 3, True), "'argument 0' is a str; accepted: a number of f32"),
         ((1e39, x, w, 3, True), "'argument 0' is 1e[+]39, which is infinite in f32"),
-        ((1, x, w, 2**63, True), "'argument 3' is 9223372036854775808; accepted: whole numbers of i64"),
-        ((1, x, w, 3, 2), "'argument 4' is 2; accepted: whole numbers of i1"),
+        ((1, x, w, 2**63, True), "'argument 3' is 9223372036854775808; accepted: integers of i64"),
+        ((1, x, w, 3, 2), "'argument 4' is 2; accepted: integers of i1"),
         ((1, 1, w, 3, True), "'argument 1' is a int, which is not an array"),
     ):
         with pytest.raises(stepladder.ArgumentError, match=message):

@@ -160,7 +160,7 @@ def test_a_loss_by_indices(torch: ModuleType) -> None:
     [
         (lambda torch, x: torch.nn.functional.dropout(x @ x), "the module has random numbers"),
         (lambda torch, x: (x @ x).i0(), r"the module has 'aten\.i0', which torch-mlir does not lower"),
-        (lambda torch, x: (x @ x).sum().expand(5000).sort(), "the module sorts 5000 numbers; accepted: up to 4096"),
+        (lambda torch, x: (x @ x).sum().expand(5000).sort(), "the module sorts 5000 elements; accepted: up to 4096"),
         (lambda torch, x: x[(x @ x) > 0], r"the module has 'aten\.index\.Tensor', whose result has a size that"),
         (
             lambda torch, x: (x[0, 0] * 2).scatter(0, (x[0, 0] > 0).long(), 1.0),

@@ -66,7 +66,7 @@ def test_a_long_transform_is_divided(torch: ModuleType) -> None:
         wanted = torch.fft.fft(torch.complex(x, y))
         real, imaginary = torch_transforms.of_complex((x, y), [-1], 0, True)
         assert max((real - wanted.real).abs().max(), (imaginary - wanted.imag).abs().max()) < 1e-10
-    with pytest.raises(stepladder.StepladderError, match="transforms 4099 numbers; accepted: up to 1024"):
+    with pytest.raises(stepladder.StepladderError, match="transforms 4099 elements; accepted: up to 1024"):
         torch_transforms.of_complex((torch.randn(4099), None), [0], 0, True)
 
 
@@ -114,7 +114,7 @@ def test_conditions_on_data_are_refused_with_their_line(torch: ModuleType) -> No
         def forward(self, x: Tensor, place: Tensor) -> Tensor:
             return x[place]
 
-    with pytest.raises(stepladder.StepladderError, match="at a place that depends on data") as error:
+    with pytest.raises(stepladder.StepladderError, match="at an index that depends on data") as error:
         stepladder.compile(Row(), [torch.randn(4, 4), torch.tensor(2)], device="emulator", target="sm_80")
     assert "index_select" in error.value.notes[0]
 

@@ -7,7 +7,7 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @functions(%module: !transform.any_op {transform.consumed}) attributes {whole_function} {
     %pairs = transform.tune.knob<"pairs"> = true from options = [true, false]
-      {description = "two matmuls of one A that an elementwise op combines are one kernel, where a pipeline compiles it"}
+      {description = "two matmuls of one A that an elementwise op combines are one kernel, if a pipeline compiles it"}
       -> !transform.any_param
     %dequantizing = transform.tune.knob<"dequantizing"> = true from options = [true, false]
       {description = "kernels of matmuls dequantize their operands, where the pipelines of matmuls have producers"}
@@ -16,7 +16,7 @@ module attributes {transform.with_named_sequence} {
       {description = "independent matmuls of the same types and layouts are one launch, where a pipeline compiles it"}
       -> !transform.any_param
     %launches = transform.tune.knob<"merge_elementwise"> = true from options = [true, false]
-      {description = "elementwise ops that do not depend on each other are one launch, where they follow each other"}
+      {description = "adjacent elementwise ops that do not depend on each other are one launch"}
       -> !transform.any_param
     %rows = transform.tune.knob<"rows"> = true from options = [true, false]
       {description = "reductions along rows and elementwise ops on the same rows are one kernel"}
@@ -25,7 +25,7 @@ module attributes {transform.with_named_sequence} {
       {description = "an attention is one kernel, where the pipeline of attentions compiles it"}
       -> !transform.any_param
     %mixed_fp8 = transform.tune.knob<"mixed_fp8"> = true from options = [true, false]
-      {description = "the pipelines of matmuls multiply one kind of fp8 by the other; else both become f16"}
+      {description = "the pipelines of matmuls multiply one fp8 type by the other; else both become f16"}
       -> !transform.any_param
     %fp8 = transform.tune.knob<"multiplies_fp8"> = true from options = [true, false]
       {description = "the pipelines of matmuls multiply fp8 on the target; else it becomes f16"}
@@ -37,7 +37,7 @@ module attributes {transform.with_named_sequence} {
       {description = "the pipelines of matmuls read operands in other orders by TMA, without a copy"}
       -> !transform.any_param
     %columns = transform.tune.knob<"columns"> = true from options = [true, false]
-      {description = "matmuls whose results are side by side in a tensor write them there"}
+      {description = "matmuls whose results are columns of one tensor write them in place"}
       -> !transform.any_param
     %unrolled = transform.include @unroll_loops failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op

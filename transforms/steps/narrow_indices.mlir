@@ -1,9 +1,9 @@
 // Narrows index arithmetic to 32 bits where its range allows, which halves its registers.
 //
-// An index has 64 bits and occupies two registers, but tile numbers, coordinates and offsets in shared memory fit in 32
+// An index has 64 bits and occupies two registers, but tile indices, coordinates and offsets in shared memory fit in 32
 // bits. Integer range analysis propagates the known loop bounds and the known sizes of grid and block through the
 // arithmetic. Without this step the producer warpgroup spills, since it has 24 registers per thread if consumers hold
-// large accumulators. The tile scheduler divides by numbers that are not powers of two, where 64-bit arithmetic costs
+// large accumulators. The tile scheduler divides by extents that are not powers of two, where 64-bit arithmetic costs
 // most.
 //
 // Before:

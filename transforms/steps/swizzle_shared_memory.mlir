@@ -1,7 +1,7 @@
 // Swizzles the shared tiles: XORs the column of an access with its row, so that no access has bank conflicts.
 //
 // `ldmatrix` reads eight rows of 16 bytes at the same column, which are in the same banks in an unswizzled tile. The
-// swizzle XORs the index of a 16-byte column in row r with r modulo eight: the eight rows of a load then lie in eight
+// swizzle XORs the index of a 16-byte column in row r with r modulo eight: the eight rows of a load are then in eight
 // different groups of banks, and so do the rows that the copies write. Unlike padding, swizzling takes no shared
 // memory, so that larger tiles or more stages fit.
 //

@@ -281,7 +281,7 @@ def _compile_any(job: Job) -> Built | BuiltFunction:
 
 
 def _on_tensors(job: Job, refusal: StepladderError) -> str | None:
-    """Returns a refused payload on buffers and numbers as one on tensors; None for one that is not raised, where a
+    """Returns a refused payload on buffers and scalars as one on tensors; None for one that is not raised, where a
     reason is a note of the refusal."""
     from stepladder.pipeline import any_payload
     from stepladder.pipeline.context import mlir_context

@@ -208,7 +208,7 @@ def knob_items(knobs: Mapping[str, object]) -> tuple[tuple[str, str | int], ...]
         value = plain(given)
         if not isinstance(value, (str, int)):
             raise ArgumentError(
-                f"argument '{name}' is {given!r}; accepted as a knob: whole numbers, True and False, and names"
+                f"argument '{name}' is {given!r}; accepted as a knob: integers, True and False, and names"
             )
         found.append((name, value))
     return tuple(found)

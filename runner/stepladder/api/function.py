@@ -34,14 +34,14 @@ class Function:
         built: the function, in memory.
         device: where it runs on NumPy arrays: `auto` for a GPU, its ordinal, or `emulator`.
         constant_weights: whether no kernel that may still run at a call writes the weights.
-        weights: places in `inputs` of the arguments that may be weights; None for all.
+        weights: positions in `inputs` of the arguments that may be weights; None for all.
 
     Attributes:
         inputs, outputs: names, element types, shapes and strides of its arguments and results.
         device, constant_weights: as given.
-        kept: numbers of the arguments that no kernel that may still run at a call writes.
-        in_place: places in `inputs` of the arguments whose memory results take, by those in `outputs`: a call changes
-            these arrays, and returns them.
+        kept: indices of the arguments that no kernel that may still run at a call writes.
+        in_place: positions in `inputs` of the arguments whose memory results take, by those in `outputs`: a call
+            changes these arrays, and returns them.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Function:
             path: the bundle's folder.
 
         Raises:
-            StepladderError: the place cannot be written, or holds something else; or the function was loaded from a
+            StepladderError: the path cannot be written, or holds something else; or the function was loaded from a
                 bundle, which is the one to copy.
         """
         from stepladder.runtime.bundle import write_function

@@ -16,7 +16,7 @@ import numpy as np
 from stepladder.api import operations
 from stepladder.api.recording import Value as Traced
 
-Value = Any  # a `Traced`, an array, or a number
+Value = Any  # a `Traced`, an array or a scalar
 
 
 def _unary(op: str, otherwise: Callable[[Value], Value]) -> Callable[[Value], Value]:
@@ -52,7 +52,7 @@ def absolute(x: Value) -> Value:
     """Returns absolute values.
 
     Args:
-        x: an array of the epilogue, one of NumPy's, or a number.
+        x: an array of the epilogue, one of NumPy's, or a scalar.
     """
     return operations.absolute(x) if isinstance(x, Traced) else np.abs(x)
 
@@ -61,7 +61,7 @@ def maximum(x: Value, y: Value) -> Value:
     """Returns the larger of two values; NaN where one is NaN.
 
     Args:
-        x: an array of the epilogue, one of NumPy's, or a number.
+        x: an array of the epilogue, one of NumPy's, or a scalar.
         y: as `x`.
     """
     return operations.binary("maximum", x, y) if _any_traced(x, y) else np.maximum(x, y)
@@ -71,7 +71,7 @@ def minimum(x: Value, y: Value) -> Value:
     """Returns the smaller of two values; NaN where one is NaN.
 
     Args:
-        x: an array of the epilogue, one of NumPy's, or a number.
+        x: an array of the epilogue, one of NumPy's, or a scalar.
         y: as `x`.
     """
     return operations.binary("minimum", x, y) if _any_traced(x, y) else np.minimum(x, y)
@@ -94,7 +94,7 @@ def where(condition: Value, x: Value, y: Value) -> Value:
 
     Args:
         condition: a comparison of arrays, or an array of bool of NumPy's.
-        x: an array of the epilogue, one of NumPy's, or a number.
+        x: an array of the epilogue, one of NumPy's, or a scalar.
         y: as `x`.
     """
     return operations.select(condition, x, y) if _any_traced(condition, x, y) else np.where(condition, x, y)
@@ -114,7 +114,7 @@ def relu(x: Value) -> Value:
     """Returns max(x, 0).
 
     Args:
-        x: an array of the epilogue, one of NumPy's, or a number.
+        x: an array of the epilogue, one of NumPy's, or a scalar.
     """
     return maximum(x, 0)
 
@@ -133,7 +133,7 @@ def sigmoid(x: Value) -> Value:
     """Returns 1 / (1 + exp(-x)).
 
     Args:
-        x: an array of the epilogue, one of NumPy's, or a number.
+        x: an array of the epilogue, one of NumPy's, or a scalar.
     """
     return 1.0 / (exp(-x) + 1.0)
 
@@ -142,13 +142,13 @@ def silu(x: Value) -> Value:
     """Returns x sigmoid(x).
 
     Args:
-        x: an array of the epilogue, one of NumPy's, or a number.
+        x: an array of the epilogue, one of NumPy's, or a scalar.
     """
     return x / (exp(-x) + 1.0)
 
 
 def gelu(x: Value, approximate: str = "none") -> Value:
-    """Returns x times the probability that a normal number is below x.
+    """Returns x times the probability that a normally distributed value is below x.
 
     Args:
         x: the values.
@@ -168,7 +168,7 @@ def square(x: Value) -> Value:
     """Returns x x.
 
     Args:
-        x: an array of the epilogue, one of NumPy's, or a number.
+        x: an array of the epilogue, one of NumPy's, or a scalar.
     """
     return x * x
 

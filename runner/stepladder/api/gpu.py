@@ -114,7 +114,7 @@ class OpenGpu:
 _gpus: dict[int, OpenGpu] = {}
 _lock = threading.RLock()
 
-# What launches in graphs of callers use, by identity.
+# Objects that launches in graphs of callers use, by identity.
 _in_graphs: dict[int, object] = {}
 
 
@@ -204,7 +204,7 @@ class LoadedKernel:
         """Enqueues a launch.
 
         Args:
-            addresses: of `manifest.operands`, in order; those of constants are not looked at, and of numbers it is
+            addresses: of `manifest.operands`, in order; those of constants are not looked at, and of scalars it is
                 their bits.
             stream: handle of the stream.
 

@@ -19,7 +19,7 @@ _GRAPHS = 128
 
 @dataclass
 class _Launches:
-    """What a function enqueues on a set of addresses and a stream: its kernels, or, after some calls, a graph.
+    """The launches of a function for one set of addresses and one stream: its kernels or, after some calls, a graph.
 
     Attributes:
         loaded: the kernels.
@@ -44,7 +44,7 @@ class PreparedFunction:
     Args:
         bundle: of the function.
         gpu: the GPU.
-        kept: numbers of the arguments that nothing writes which is enqueued before a call and may still run.
+        kept: indices of the arguments that nothing writes which is enqueued before a call and may still run.
 
     Raises:
         StepladderError: the GPU cannot run a kernel; status NOT_EXECUTED.

@@ -119,7 +119,7 @@ class Kernel:
             path: the bundle's folder.
 
         Raises:
-            StepladderError: the place cannot be written, or holds something else.
+            StepladderError: the path cannot be written, or holds something else.
         """
         from stepladder.runtime.bundle import write_bundle
 

@@ -62,7 +62,7 @@ def _note_jax(array: Any) -> None:  # noqa: ANN401
         _seen[key] = weakref.ref(array, lambda _: _seen.pop(key, None)), ("jax", next(_numbers))
 
 
-# What is known of an array, by its class.
+# The form of an array, by its class.
 _READERS: dict[type, Callable[[Any], Form | None]] = {}
 
 

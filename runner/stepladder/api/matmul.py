@@ -37,7 +37,7 @@ _TYPES = ("f16", "bf16", "f32", "f64", "i8", "f8E4M3FN", "f8E5M2")
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """What a call of one signature does: the kernel, and the shapes of the matmul."""
+    """The plan of a call with one signature: the kernel, and the shapes of the matmul."""
 
     kernel: Kernel
     shapes: Shapes

@@ -13,7 +13,7 @@ _KEPT = 512
 
 
 class Memory(Generic[_Made]):
-    """What was compiled and used last, and a lock for each that is being compiled.
+    """The most recently used compiled kernels, and a lock for each one that is being compiled.
 
     Args:
         limit: how many are kept.

@@ -39,10 +39,10 @@ def recording_of(values: Sequence[object]) -> Recording:
 
 
 def lifted(values: Sequence[object]) -> list[Value]:
-    """Returns values as traced ones of one type: numbers take the type of the arrays, and narrow types the widest.
+    """Returns values as traced ones of one type: scalars take the type of the arrays, and narrow types the widest.
 
     Args:
-        values: of the epilogue, arrays and numbers; one at least is traced.
+        values: of the epilogue, arrays and scalars; one at least is traced.
 
     Raises:
         EpilogueError: a value that is none of these, or types that have none in common.
@@ -57,7 +57,7 @@ def lifted(values: Sequence[object]) -> list[Value]:
     if type_ in INTEGERS and numbers:
         type_ = "i32"
         if any(not _I32.min <= number <= _I32.max for number in numbers):
-            refuse("an integer beyond the numbers of i32", f"accepted: from {_I32.min} to {_I32.max}, or a float")
+            refuse("an integer beyond the range of i32", f"accepted: from {_I32.min} to {_I32.max}, or a float")
     return [
         cast(value, type_) if isinstance(value, Value) else recording.constant(_number(value), type_) for value in read
     ]
@@ -65,10 +65,10 @@ def lifted(values: Sequence[object]) -> list[Value]:
 
 def _number(value: object) -> int | float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        refuse(f"a value of type {type(value).__name__}", "accepted: arrays and numbers")
+        refuse(f"a value of type {type(value).__name__}", "accepted: arrays and scalars")
     if isinstance(value, (int, np.integer)):
         if abs(int(value)) >> _EXPONENTS:
-            refuse("an integer beyond the numbers of f32", "accepted: numbers up to 2^127")
+            refuse("an integer beyond the range of f32", "accepted: values up to 2^127")
         return int(value)
     return float(value)
 
@@ -119,7 +119,7 @@ def binary(name: str, left: object, right: object) -> Value:
 
     Args:
         name: `add`, `sub`, `mul`, `maximum` or `minimum`.
-        left: of the epilogue, an array or a number.
+        left: of the epilogue, an array or a scalar.
         right: as `left`; one of the two is of the epilogue.
 
     Returns:
@@ -147,7 +147,7 @@ def divide(left: object, right: object) -> Value:
     """Records a quotient, of integers in f32.
 
     Args:
-        left: of the epilogue, an array or a number.
+        left: of the epilogue, an array or a scalar.
         right: as `left`; one of the two is of the epilogue.
 
     Returns:
@@ -168,7 +168,7 @@ def compare(name: str, left: object, right: object) -> Value:
 
     Args:
         name: as of Python's methods: `lt`, `le`, `gt`, `ge` and so on.
-        left: of the epilogue, an array or a number.
+        left: of the epilogue, an array or a scalar.
         right: as `left`; one of the two is of the epilogue.
 
     Returns:
@@ -232,7 +232,7 @@ def select(condition: object, left: object, right: object) -> Value:
 
     Args:
         condition: a comparison of arrays.
-        left: where it holds: of the epilogue, an array or a number.
+        left: where it holds: of the epilogue, an array or a scalar.
         right: where it does not: as `left`.
 
     Returns:

@@ -10,7 +10,7 @@ from typing import Any
 from stepladder.api.errors import ArgumentError
 
 _PATH = (str, os.PathLike)
-# What each argument may be, and how a message says it.
+# The accepted types of each argument, and their text in messages.
 _ONE = {
     "pipeline": (_PATH, "the name or the file of a pipeline"),
     "target": (str, "the name of a GPU architecture, such as 'sm_90a'"),
@@ -22,7 +22,7 @@ _SEVERAL = {"without": (str, "a sequence of names of steps"), "plugins": (_PATH,
 
 
 def plain(value: Any) -> object:  # noqa: ANN401
-    """Returns a number, a truth value or a text of NumPy as one of Python, and another value as it is.
+    """Returns a scalar, a boolean or a text of NumPy as one of Python, and another value as it is.
 
     Args:
         value: of an option, such as `numpy.int64(2)`.

@@ -22,7 +22,7 @@ _ACCEPTED = (
     "accepted: + - * /, comparisons, casts by astype, and relu, gelu, silu, sigmoid, tanh, exp, log, sqrt, erf, abs, "
     "maximum, minimum, clip and where of stepladder.functions or NumPy"
 )
-# Ops that return one operand where the other one is this number.
+# Ops that return one operand where the other one is this scalar.
 _NEUTRAL = {
     "arith.addf": -0.0,
     "arith.subf": 0.0,
@@ -41,9 +41,9 @@ _CHOICES = ("arith.select", "arith.maximumf", "arith.minimumf", "arith.maxsi", "
 
 @dataclass(frozen=True)
 class Op:
-    """A scalar op: `name` of `operands`, which are numbers of earlier ops, and its result's type.
+    """A scalar op: `name` of `operands`, which are indices of earlier ops, and its result's type.
 
-    `input` ops (with `text` the number of the input) stand for the elements of the product (0) and of the operands.
+    `input` ops (with `text` the index of the input) represent the elements of the product (0) and of the operands.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Op:
 @dataclass(frozen=True)
 class OperandSpec:
     """An operand of an epilogue: element type, extents of its row-major buffer, and the loops (i, j) of its axes, where
-    None stands for the coordinate 0."""
+    None represents the coordinate 0."""
 
     type: str
     shape: tuple[int, ...]
@@ -138,7 +138,7 @@ class Recording:
         return self.make(self, self.ops.setdefault(op, len(self.ops)), type_)
 
     def needed(self, result: Value) -> tuple[tuple[Op, ...], int]:
-        """Returns the ops that a value depends on, and all inputs, in order; and the number of the value's op.
+        """Returns the ops that a value depends on, and all inputs, in order; and the index of the value's op.
 
         Args:
             result: of the recording.
@@ -175,10 +175,10 @@ class Recording:
         return next(itertools.islice(self.ops, value.number, None))
 
     def constant(self, value: float, type_: str) -> Value:
-        """Records a number.
+        """Records a scalar.
 
         Args:
-            value: of the number.
+            value: of the scalar.
             type_: by its MLIR name.
 
         Returns:
@@ -248,7 +248,7 @@ class Recording:
 
 
 def literal(value: float, type_: str) -> str:
-    """Returns a number as MLIR reads it.
+    """Returns a scalar in MLIR syntax.
 
     Args:
         value: also infinite, or NaN, of a type of floating point.
@@ -256,7 +256,7 @@ def literal(value: float, type_: str) -> str:
     """
     if type_ in INTEGERS:
         return str(operator.index(int(value)))
-    # NumPy warns of a number that becomes infinite, and a warning has side effects.
+    # NumPy warns of a scalar that becomes infinite, and a warning has side effects.
     with np.errstate(over="ignore"):
         is_finite = bool(np.isfinite(np.float32(value)))
     if is_finite:

@@ -85,12 +85,12 @@ def empty_like(view: View, type_: str, shape: tuple[int, ...], stream: object) -
 
 
 def place_number(gpu: OpenGpu, number: View, like: View, stream: object, handle: int) -> View:
-    """Returns a number in the memory of a GPU, from where kernels of a function read it.
+    """Returns a scalar in the memory of a GPU, from where kernels of a function read it.
 
     Args:
         gpu: where.
         number: in host memory.
-        like: an array on the GPU, in whose library's memory the number is.
+        like: an array on the GPU, in whose library's memory the scalar is.
         stream: the caller's; None for the current one.
         handle: of the stream.
 

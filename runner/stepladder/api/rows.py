@@ -33,7 +33,7 @@ def check_buckets(buckets: object) -> tuple[int, ...]:
         buckets: what the caller passed.
 
     Raises:
-        ArgumentError: no sequence of positive numbers.
+        ArgumentError: no sequence of positive integers.
     """
     found: list[int] = list(buckets) if isinstance(buckets, Sequence) and not isinstance(buckets, str) else []
     if not found or any(type(item) is not int or item < 1 for item in found):

@@ -23,7 +23,7 @@ def view_of_number(name: str, value: Any, type_: str) -> View:  # noqa: ANN401
         type_: MLIR's name of the element type.
 
     Raises:
-        ArgumentError: no number, or one that the type does not have: too large, or no whole one for an integer.
+        ArgumentError: no scalar, or one that the type does not have: too large, or no whole one for an integer.
     """
     element = element_type(type_)
     device = getattr(value, "device", None)
@@ -36,7 +36,7 @@ def view_of_number(name: str, value: Any, type_: str) -> View:  # noqa: ANN401
     if element.is_integer:
         least, end = (0, 2) if type_ == BOOLEAN else (-1 << element.bits - 1, 1 << element.bits - 1)
         if not math.isfinite(given) or given != int(given) or not least <= given < end:
-            raise ArgumentError(f"argument '{name}' is {value}; accepted: whole numbers of {type_}")
+            raise ArgumentError(f"argument '{name}' is {value}; accepted: integers of {type_}")
     with np.errstate(over="ignore"):
         array = np.asarray(given if element.is_integer else float(given)).astype(element.dtype)
     if math.isfinite(given) and not np.isfinite(array.astype(np.float64)):
@@ -59,7 +59,7 @@ def _number(value: Any) -> float | None:  # noqa: ANN401
 
 
 def is_number(value: object) -> bool:
-    """Tells whether a value stands for a number: it is no array, or one of NumPy without axes.
+    """Tells whether a value is a scalar: it is no array, or one of NumPy without axes.
 
     Args:
         value: what a caller passed.
@@ -68,7 +68,7 @@ def is_number(value: object) -> bool:
 
 
 def word_of(view: View) -> int:
-    """Returns the word that stands for a scalar among the addresses of a launch.
+    """Returns the word that represents a scalar among the addresses of a launch.
 
     Args:
         view: as `view_of_number` returns it.

@@ -45,7 +45,7 @@ class Parameter:
         type: MLIR's name of the element type.
         shape: extents.
         strides: in elements.
-        by_value: whether it is a number, which a launch passes.
+        by_value: whether it is a scalar, which a launch passes.
     """
 
     name: str
@@ -103,13 +103,13 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Signature:
-    """What a kernel is called with.
+    """The arguments that a kernel is called with.
 
     Attributes:
         inputs: in the order of the call; also C, where the sums start from it.
         out: C, which the kernel writes.
         reads_out: whether C matters before: the kernel reads what it held, or leaves a part of its buffer as it is.
-        initial: number of the input that C's first content comes from; None where it is `out` itself.
+        initial: index of the input that C's first content comes from; None where it is `out` itself.
         further: the results beside C, in the order of their roles.
         c_place: number of C among all results, as the function has them.
     """
@@ -221,7 +221,7 @@ def of_bundle(bundle: Bundle) -> Signature:
         if item.role in constants:
             continue
         shape, strides = _layout_of(item, bundle.manifest.problem)
-        # Of what the kernel does not take, the bundle does not say whether it is a number or an array of one element.
+        # Of what the kernel does not take, the bundle does not say whether it is a scalar or an array of one element.
         by_value = item.role in numbers or (item.role is None and not shape)
         parameter = Parameter(f"argument {number}", item.role, item.type, shape, strides, by_value)
         if item.role is not None and item.after is not None:
@@ -247,7 +247,7 @@ def of_bundle(bundle: Bundle) -> Signature:
             out = Parameter("out", "c", result.type, result.shape, row_major(result.shape))
     if out is None:
         raise StepladderError("the function of the payload has no result")
-    # What is beside a C that is a part of a buffer stays.
+    # Elements outside of a C that is a part of a buffer are unchanged.
     keeps = accumulates or bundle.manifest.problem.c_window is not None
     return Signature(tuple(inputs), out, keeps, initial, tuple(further[role] for role in roles), results.index("c"))
 

@@ -99,7 +99,7 @@ class MatmulSpec:
         sizes = {"m": self.m, "n": self.n, "k": self.k, **({} if self.batch is None else {"batch": self.batch})}
         for name, size in sizes.items():
             if not isinstance(size, numbers.Integral) or isinstance(size, bool):
-                raise ArgumentError(f"{name} = {size!r} of a MatmulSpec; accepted: whole numbers")
+                raise ArgumentError(f"{name} = {size!r} of a MatmulSpec; accepted: integers")
         for name in ("a_type", "c_type", "acc_type"):
             type_ = getattr(self, name)
             if type_ not in ELEMENT_TYPES and (type_ is not None or name == "a_type"):

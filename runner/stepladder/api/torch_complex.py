@@ -30,7 +30,7 @@ class _Pair:
 
 
 def _pair(value: Any) -> _Pair:  # noqa: ANN401
-    """Returns numbers of any kind as complex ones."""
+    """Returns values of any kind as complex ones."""
     if isinstance(value, _Pair):
         return value
     if isinstance(value, complex):
@@ -78,7 +78,7 @@ def _product(x: Any, y: Any, times: Callable[[Any, Any], Any]) -> Any:  # noqa: 
 
 
 def _reciprocal(x: Any) -> _Pair:  # noqa: ANN401
-    """Returns reciprocals, of numbers scaled so that squares are in range."""
+    """Returns reciprocals, of values scaled so that squares are in range."""
     x = _pair(x)
     if not isinstance(x.real, torch.Tensor):
         return _pair(1 / complex(x.real, x.imaginary))
@@ -96,7 +96,7 @@ def _divide(x: Any, y: Any) -> _Pair:  # noqa: ANN401
 
 
 def _size(x: Any) -> torch.Tensor:  # noqa: ANN401
-    """Returns absolute values, of numbers scaled so that squares are in range."""
+    """Returns absolute values, of values scaled so that squares are in range."""
     real, imaginary = x.real.abs(), x.imaginary.abs()
     largest = torch.maximum(real, imaginary)
     scale = torch.where((largest > 0) & (largest < float("inf")), largest, 1.0)
@@ -252,7 +252,7 @@ class _Parts(torch.fx.Interpreter):
 
     @staticmethod
     def _made(target: Any, args: Any, kwargs: Any) -> _Pair:  # noqa: ANN401
-        """Returns new numbers, all the same."""
+        """Returns new values, all the same."""
         named = {**kwargs, "dtype": kwargs["dtype"].to_real()}
         real = target(*(item.real if isinstance(item, complex) else item for item in args), **named)
         imaginary = next((item.imag for item in args if isinstance(item, complex)), 0.0)

@@ -14,7 +14,7 @@ from stepladder.api.torch_orders import moved_to_end
 
 
 def _histogram(x: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
-    """Returns how many numbers are in each of some bins of one width; in the last one also those at its end."""
+    """Returns how many values are in each of some bins of one width; in the last one also those at its end."""
     flat = x.flatten()
     if min == max == 0:
         low, high = flat.amin(), flat.amax()
@@ -30,7 +30,7 @@ def _histogram(x: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0)
 
 
 def _mode(x: torch.Tensor, dim: int = -1, keepdim: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns the most frequent number along an axis, of several the least, and the last place of it."""
+    """Returns the most frequent number along an axis, of several the least, and its last index."""
     if not x.dim():
         return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
     moved = moved_to_end(x, dim)

@@ -74,7 +74,7 @@ def _apart(x: torch.Tensor, patch: Sequence[int]) -> tuple[torch.Tensor, list[in
         patch: its extents.
 
     Returns:
-        (n, numbers of a patch, patches), by permuting axes alone.
+        (n, values of a patch, patches), by permuting axes alone.
     """
     sizes = [extent // step for extent, step in zip(x.shape[2:], patch)]
     for axis, (size, step) in enumerate(zip(sizes, patch), 2):

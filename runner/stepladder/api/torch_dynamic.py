@@ -79,7 +79,7 @@ def dynamic(module: torch.nn.Module, example_inputs: Sequence[object], dynamic_s
     """Returns a module that is exported with dynamic dimensions.
 
     Args:
-        module: computes tensors; what it becomes later does not matter, but for the numbers in its parameters.
+        module: computes tensors; what it becomes later does not matter, but for the scalars in its parameters.
         example_inputs: what it is called with.
         dynamic_shapes: as of `torch.export`.
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 
 Number = float | int | bool
-# A tensor, or a number.
+# A tensor, or a scalar.
 Operand = Any
 # Types that PyTorch computes in f32.
 _NARROW = (torch.float16, torch.bfloat16)
@@ -20,7 +20,7 @@ _BYTES = (torch.int8, torch.uint8)
 
 
 def _promoted(a: Operand, b: Operand) -> tuple[torch.Tensor, Operand]:
-    """Returns two operands in the element type of their result; a number on the right stays one."""
+    """Returns two operands in the element type of their result; a scalar on the right stays one."""
     type_ = torch.result_type(a, b)
     if not isinstance(a, torch.Tensor):
         a = torch.full_like(b, a, dtype=type_)
@@ -61,7 +61,7 @@ def _reciprocal(x: torch.Tensor) -> torch.Tensor:
 
 
 def _rounded(x: torch.Tensor, *, decimals: int) -> torch.Tensor:
-    """Returns a number to some decimals, which torch-mlir ignores; of narrow types in f32, beyond whose range it is."""
+    """Returns a value to some decimals, which torch-mlir ignores; of narrow types in f32, beyond whose range it is."""
     if x.dtype in _NARROW:
         return _rounded(x.float(), decimals=decimals).to(x.dtype)
     scale = 10.0 ** abs(decimals)
@@ -73,7 +73,7 @@ def _is_finite(x: torch.Tensor) -> torch.Tensor:
 
 
 def _is_negative(x: torch.Tensor) -> torch.Tensor:
-    """Returns whether the sign bit of a number is set; NaN has none."""
+    """Returns whether the sign bit of a value is set; NaN has none."""
     if not x.dtype.is_floating_point:
         return x < 0
     return (x < 0) | ((x == 0) & (_reciprocal(x) < 0))
@@ -88,7 +88,7 @@ def _with_sign(a: torch.Tensor, b: Operand) -> torch.Tensor:
 
 
 def _fmod(a: torch.Tensor, b: Operand) -> Any:  # noqa: ANN401
-    """Returns the remainder with the sign of a, of that of positive numbers, which is right for infinite ones too."""
+    """Returns the remainder with the sign of a, of that of positive values, which is right for infinite ones too."""
     a, b = _promoted(a, b)
     if a.dtype in _BYTES:
         return _widened(torch.fmod)(a, b)
@@ -100,7 +100,7 @@ def _fmod(a: torch.Tensor, b: Operand) -> Any:  # noqa: ANN401
 
 def _divided(a: Operand, b: Operand, *, rounding_mode: str | None = None) -> Any:  # noqa: ANN401
     """Returns a floor division: of integers without rounding to f64, and else by PyTorch's own rule, so that a quotient
-    that is rounded up to a whole number is none too many.
+    that is rounded up to an integer is none too many.
     """
     a, b = _promoted(a, b)
     if a.dtype in _BYTES:
@@ -177,7 +177,7 @@ def _gelu(x: torch.Tensor, *, approximate: str = "none") -> Any:  # noqa: ANN401
 
 
 def _elu(x: torch.Tensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> torch.Tensor:
-    """Returns the ELU by expm1; torch-mlir's exp(x) - 1 is 0 of small numbers."""
+    """Returns the ELU by expm1; torch-mlir's exp(x) - 1 is 0 of small values."""
     if x.dtype in _NARROW:
         return _elu(x.float(), alpha, scale, input_scale).to(x.dtype)
     return torch.where(x > 0, x * scale, torch.expm1(x * input_scale) * (alpha * scale))
@@ -195,7 +195,7 @@ def _log_add_exp(a: torch.Tensor, b: torch.Tensor, base: float = math.e) -> torc
 def _is_close(
     a: torch.Tensor, b: torch.Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> torch.Tensor:
-    """Returns whether numbers are close to those of b; torch-mlir compares b with itself where they are narrow."""
+    """Returns whether values are close to those of b; torch-mlir compares b with itself where they are narrow."""
     a, b = _promoted(a, b)
     if not a.dtype.is_floating_point or a.dtype in _NARROW:
         a, b = a.float(), b.float()

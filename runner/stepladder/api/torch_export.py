@@ -36,7 +36,7 @@ class Module:
         inputs: structure of the inputs.
         examples: the tensors in it.
         results: structure of the results.
-        written: numbers of the parameters, buffers and inputs that the module writes; what it writes to them is in
+        written: indices of the parameters, buffers and inputs that the module writes; what it writes to them is in
             front of the results of the kernels.
         returned: for each tensor that the module returns, the number of the written one that it is, or None.
         parameters: how many of `state`, the first, are parameters.
@@ -63,7 +63,7 @@ class Module:
         self._types = tuple(types) if any(_is_viewed(item) for item in types) else ()
         self._names = [*state, *(f"input {number}" for number in range(len(examples)))]
         given = [number for number, tensor in enumerate(examples) if isinstance(tensor, torch.nn.Parameter)]
-        # What the module writes itself is written between two of its calls.
+        # The module's own writes happen between two of its calls.
         weights = {*range(parameters), *(len(state) + number for number in given)} - {*written}
         self._weights = tuple(sorted(weights))
         is_plain = all(form.is_plain for form in self._forms)
@@ -84,8 +84,8 @@ class Module:
         return tuple(dataclasses.replace(item, name=name) for item, name in zip(parameters, self._names))
 
     def weights(self, arguments: Sequence[object]) -> tuple[int, ...]:
-        """Returns the places of parameters among the arguments of a kernel: the module's, and inputs whose examples are
-        parameters.
+        """Returns the positions of parameters among the arguments of a kernel: the module's, and inputs whose examples
+        are parameters.
 
         Args:
             arguments: the kernel's, in order.
@@ -164,7 +164,7 @@ class Module:
 
 
 def _is_viewed(type_: torch.dtype) -> bool:
-    """Tells whether kernels write results of a type as those of another one: pairs of numbers, and i8."""
+    """Tells whether kernels write results of a type as those of another one: pairs of values, and i8."""
     return type_.is_complex or type_ is torch.uint8
 
 
@@ -177,12 +177,12 @@ def _on(stream: object, like: torch.Tensor) -> contextlib.AbstractContextManager
 
 @dataclasses.dataclass
 class _Trace:
-    """What is seen of a module while it is traced.
+    """Observations of a module while it is traced.
 
     Attributes:
         results: structure of the results.
-        assigned: numbers of the parameters and buffers that it replaces by other tensors.
-        returned: for each tensor of the results, the place in the written ones of the one that it is, or None.
+        assigned: indices of the parameters and buffers that it replaces by other tensors.
+        returned: for each tensor of the results, the position in the written ones of the one that it is, or None.
         types: the element type of each tensor of the results that is none of the written ones.
     """
 
@@ -201,7 +201,7 @@ class _Functional(torch.nn.Module):
         inputs: structure of the inputs.
         forms: of the parameters, the buffers and the tensors in the inputs.
         has_named: whether inputs are by keyword.
-        written: numbers of the tensors that it would write: what it writes there is returned first.
+        written: indices of the tensors that it would write: what it writes there is returned first.
         trace: is filled when the module is called; `torch.export` restores the attributes of modules that it traces.
     """
 
@@ -296,7 +296,7 @@ def _check_mode(module: torch.nn.Module) -> None:
 
 
 def _written(program: Any) -> list[int]:  # noqa: ANN401
-    """Returns the numbers of the inputs that a program writes.
+    """Returns the indices of the inputs that a program writes.
 
     Args:
         program: a `torch.export.ExportedProgram`, of functional ops.

@@ -13,7 +13,7 @@ def keep_nan(module: Any) -> None:  # noqa: ANN401
     """Replaces the selections that torch-mlir writes for `maximum`, `minimum` and `clamp` by `arith.maximumf` and
     `arith.minimumf`.
 
-    A selection of a NaN that is compared takes the other number. What a caller selects by a comparison of his own is in
+    A selection of a NaN that is compared takes the other value. What a caller selects by a comparison of his own is in
     two ops of linalg, and stays.
 
     Args:
@@ -43,7 +43,7 @@ def keep_nan(module: Any) -> None:  # noqa: ANN401
 
 
 def _extremum(selection: Any, ir: Any) -> str | None:  # noqa: ANN401
-    """Returns the op that a selection in a body stands for; None for another one, such as that of a reduction."""
+    """Returns the op that a selection in a body represents; None for another one, such as that of a reduction."""
     condition, first, second = selection.operands
     compare = None if isinstance(condition.owner, ir.Block) else condition.owner
     is_reduction = any("reduction" in str(item) for item in selection.parent.attributes["iterator_types"])

@@ -22,23 +22,23 @@ from stepladder.runtime.errors import StepladderError
 
 _AHEAD = " with the following diagnostics:"
 _NOT_LOWERED = re.compile(r"""failed to legalize operation 'torch\.(?:operator'.*?<\{name = "torch\.)?(aten\.[\w.]+)""")
-# What torch-mlir writes of ops that linalg does not have, and why no kernel computes them.
+# torch-mlir's messages for ops that linalg does not have, and why no kernel computes them.
 _FOREIGN = {
     "tm_tensor": "an op that is neither elementwise nor a reduction",
     "ml_program": "random numbers, which kernels do not draw; accepted: a module in eval mode, without dropout",
 }
-# Of PyTorch's refusals of numbers that are not known when a module is exported, and the lines of the user's code.
+# Of PyTorch's refusals of values that are not known when a module is exported, and the lines of the user's code.
 _BY_DATA = re.compile(r"guard on data-dependent expression .*\bu\d+|data-dependent (?:branching|value)")
 _UNTRACED = "found a fake tensor in the exported program constant's list"
 _PLACES = re.compile(r'File "([^"]+)", line (\d+), in')
-_BY_TENSOR = "accepted for a place in a tensor: index_select and index_copy, whose index is a tensor of one element"
+_BY_TENSOR = "accepted for an index in a tensor: index_select and index_copy, whose index is a tensor of one element"
 # Parts of the names of such ops in PyTorch.
 _ORDERING = ("sort", "scatter", "index_put", "nonzero", "unique", "mode")
 # Of those that end the process where torch-mlir lowers them.
 _SCATTERS = ("aten.scatter", "aten.scatter_reduce", "aten.scatter_add")
-# Ops at one place of an axis, a number behind two other operands.
+# Ops at one position of an axis, a constant after two other operands.
 _PLACED = ("aten.select.int", "aten.select_copy.int", "aten.select_scatter.default")
-# Of those that are right on elements of uint8; torch-mlir takes others as numbers with signs.
+# Of those that are right on elements of uint8; torch-mlir takes others as signed integers.
 _OF_BYTES = (
     *(
         "_assert_tensor_metadata",
@@ -60,7 +60,7 @@ _OF_BYTES = (
 )
 # Of those that are right where all operands are tensors of uint8.
 _BETWEEN_BYTES = ("add", "sub", "mul")
-# And those of them and whole numbers.
+# And those of them and integers.
 _COMPARISONS = ("lt", "le", "gt", "ge")
 _INSTEAD = (
     "accepted: elementwise ops, reductions, argmax, views, slices, concatenations, gathers (embedding, gather, "
@@ -209,10 +209,12 @@ def _check_ops(program: Any) -> None:  # noqa: ANN401
             )
             raise StepladderError(f"the module has '{held}', which torch-mlir does not lower to linalg", notes=loops)
         if str(node.target) in _PLACED and any(isinstance(argument, torch.fx.Node) for argument in node.args[2:]):
-            raise StepladderError(f"the module has '{node.target}' at a place that depends on data", notes=[_BY_TENSOR])
+            raise StepladderError(
+                f"the module has '{node.target}' at an index that depends on data", notes=[_BY_TENSOR]
+            )
         if _takes_bytes_as_signed(node):
             raise StepladderError(
-                f"the module has '{node.target}' of elements of uint8, which torch-mlir takes as numbers with signs",
+                f"the module has '{node.target}' of elements of uint8, which torch-mlir takes as signed integers",
                 notes=["accepted: x.to(torch.int32) or x.float() before it"],
             )
         extents = getattr(node.meta.get("val"), "shape", ())

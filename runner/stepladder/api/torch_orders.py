@@ -18,8 +18,8 @@ LONGEST = 4096
 
 
 def _ranks(x: torch.Tensor, is_descending: bool) -> torch.Tensor:
-    """Returns the place of each element along the last axis in the sorted one; equal elements keep their order, and NaN
-    is larger than all numbers."""
+    """Returns the index of each element along the last axis in the sorted one; equal elements keep their order, and NaN
+    is larger than all values."""
     here, other = x.unsqueeze(-1), x.unsqueeze(-2)
     is_before = other > here if is_descending else other < here
     is_equal = other == here
@@ -53,18 +53,18 @@ def moved_to_end(x: torch.Tensor, dim: int) -> torch.Tensor:
     """
     if x.shape[dim] > LONGEST:
         raise StepladderError(
-            f"the module sorts {x.shape[dim]} numbers; accepted: up to {LONGEST}, which are compared with each other"
+            f"the module sorts {x.shape[dim]} elements; accepted: up to {LONGEST}, which are compared with each other"
         )
     return (x.to(torch.int64) if x.dtype is torch.bool else x).movedim(dim, -1)
 
 
 def _at(moved: torch.Tensor, ranks: torch.Tensor, places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns the elements at places of the sorted ones, and their indices.
+    """Returns the elements at ranks of the sorted ones, and their indices.
 
     Args:
         moved: sorted along its last axis.
-        ranks: the place of each element.
-        places: of those that are returned.
+        ranks: the index of each element.
+        places: ranks of those that are returned.
     """
     numbers = torch.arange(moved.shape[-1], device=moved.device)
     indices = torch.where(ranks.unsqueeze(-2) == places.unsqueeze(-1), numbers, 0).sum(-1)
@@ -97,7 +97,7 @@ def _median(x: torch.Tensor, dim: int, keepdim: bool = False) -> Any:  # noqa: A
 
 
 def _median_of_numbers(x: torch.Tensor, dim: int, keepdim: bool = False) -> Any:  # noqa: ANN401
-    """Returns the lower median of what is a number along an axis, and its index."""
+    """Returns the lower median of what is a value along an axis, and its index."""
 
     def place(x: torch.Tensor) -> torch.Tensor:
         count = (~x.isnan()).sum(-1, keepdim=True)
@@ -132,11 +132,11 @@ def _search(
     side: str | None = None,
     sorter: torch.Tensor | None = None,
 ) -> Any:  # noqa: ANN401
-    """Returns how many of the sorted numbers are before each of others.
+    """Returns how many of the sorted values are before each of others.
 
     Args:
         ordered: sorted along the last axis; one row, or as many as `x`.
-        x: the numbers.
+        x: the values.
         out_int32, right, side, sorter: of `torch.searchsorted`.
     """
     if sorter is not None:

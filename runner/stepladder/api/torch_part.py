@@ -28,17 +28,17 @@ Kernels = Callable[..., Any]
 
 
 def tensor_of(item: object) -> Any:  # noqa: ANN401
-    """Returns the tensor without data that stands for a node; None where there is none.
+    """Returns the tensor without data that represents a node; None where there is none.
 
     Args:
-        item: a node of a graph, or a number in one.
+        item: a node of a graph, or a scalar in one.
     """
     found = getattr(item, "meta", {}).get("example_value")
     return found if isinstance(found, torch.Tensor) else None
 
 
 def is_size(item: object) -> bool:
-    """Tells whether a node stands for a size.
+    """Tells whether a node represents a size.
 
     Args:
         item: a node of a graph.

@@ -255,7 +255,7 @@ def _is_inside(view: torch.fx.Node, chosen: set[torch.fx.Node], computed: set[to
 
 
 def _joined(graph_module: torch.fx.GraphModule, parts: Sequence[Partition]) -> list[Partition]:
-    """Returns parts, of which those that multiply the same activations are one, where no op lies between them."""
+    """Returns parts, of which those that multiply the same activations are one, where no op is between them."""
     joined: list[Partition] = []
     for part in parts:
         read = _activations(part)

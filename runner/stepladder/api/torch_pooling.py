@@ -42,7 +42,7 @@ class _Axis:
         return max(0, (self.count - 1) * self.step + (self.size - 1) * self.gap + 1 - self.extent - self.before)
 
     def slice(self, number: int) -> slice:
-        """Returns where the windows have their element of a number.
+        """Returns the positions of the windows' elements with an index.
 
         Args:
             number: below `size`.
@@ -135,7 +135,7 @@ def _places(x: torch.Tensor, axes: Sequence[_Axis]) -> torch.Tensor:
         if largest is None:
             largest, place = value, at.expand_as(value)
         else:
-            # The first of equal numbers, and the last NaN, as PyTorch has it.
+            # The first of equal values, and the last NaN, as PyTorch has it.
             is_larger = (value > largest) | (value.isnan() if value.is_floating_point() else False)
             place = torch.where(is_larger, at, place)
             largest = torch.maximum(largest, value)
@@ -143,7 +143,7 @@ def _places(x: torch.Tensor, axes: Sequence[_Axis]) -> torch.Tensor:
 
 
 def _maximum(rank: int) -> Callable[..., Any]:
-    """Returns the pooling of the largest numbers, and of their places, along the last axes."""
+    """Returns the pooling of the largest values, and of their indices, along the last axes."""
 
     def pooled(
         x: torch.Tensor,
@@ -156,7 +156,7 @@ def _maximum(rank: int) -> Callable[..., Any]:
         axes = _axes(x.shape, rank, kernel_size, stride, padding, dilation, ceil_mode)
         least = -math.inf if x.is_floating_point() else torch.iinfo(x.dtype).min
         whole = _padded(x, axes, least)
-        # Places that no op reads are not computed.
+        # Indices that no op reads are not computed.
         return _pooled(whole, axes, torch.maximum, torch.amax), _places(whole, axes)
 
     return pooled

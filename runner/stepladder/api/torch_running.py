@@ -20,9 +20,9 @@ def running_sum(x: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None) 
     """Returns the sums of all elements up to each along an axis.
 
     Args:
-        x: of numbers or truth values.
+        x: of values or booleans.
         dim: the axis.
-        dtype: of the sums; None for that of the numbers, int64 of integers.
+        dtype: of the sums; None for that of the values, int64 of integers.
     """
     return _running(x, dim, dtype, 0, torch.Tensor.sum, torch.add)
 
@@ -76,7 +76,7 @@ def _is_before(x: torch.Tensor) -> torch.Tensor:
 
 
 def _extremum(is_largest: bool) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
-    """Returns a running extremum along an axis: its values, and their places, which are those of the last of equal
+    """Returns a running extremum along an axis: its values, and their indices, which are those of the last of equal
     elements, and of the last NaN."""
 
     def running(x: torch.Tensor, dim: int) -> tuple[torch.Tensor, torch.Tensor]:

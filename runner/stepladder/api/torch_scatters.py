@@ -1,7 +1,7 @@
 """Writes by indices of PyTorch as comparisons and reductions, which torch-mlir lowers to linalg.
 
-Each place of a tensor is compared with all indices along an axis. PyTorch is an optional package; this module imports
-it.
+Each position of a tensor is compared with all indices along an axis. PyTorch is an optional package; this module
+imports it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def _in_range(indices: torch.Tensor, extent: int) -> torch.Tensor:
 
 
 def _written_by(hits: torch.Tensor) -> torch.Tensor:
-    """Returns the last element that is written to each place, -1 for none.
+    """Returns the last element that is written to each position, -1 for none.
 
     Args:
-        hits: (..., places, elements), whether an element is written to a place.
+        hits: (..., positions, elements), whether an element is written to a position.
     """
     return torch.where(hits, torch.arange(hits.shape[-1], device=hits.device), -1).amax(-1)
 
@@ -56,7 +56,7 @@ def _index_put(
     each = torch.broadcast_tensors(*(_in_range(item, extent) for item, extent in zip(found, extents)))
     written = each[0].numel()
     new = values.expand(*before, *each[0].shape, *after).reshape(*before, written, *after)
-    # (places along each of the axes, elements): whether an element is written there
+    # (positions along each of the axes, elements): whether an element is written there
     hits: Any = True
     for axis, (at, extent) in enumerate(zip(each, extents)):
         places = torch.arange(extent, device=x.device).reshape(extent, *([1] * (count - axis)))
@@ -84,7 +84,7 @@ def _scattered(
     Args:
         x: the tensor.
         dim: the axis.
-        index: places along it.
+        index: positions along it.
         source: what is written; at least as large as `index`, or of no axis.
         reduce: of `torch.scatter_reduce`; nothing to write the last element.
         include_self: whether what is there takes part.
@@ -118,11 +118,11 @@ def _scattered(
 def _reduced(
     rows: torch.Tensor, hits: torch.Tensor, terms: torch.Tensor, reduce: str, include_self: bool
 ) -> torch.Tensor:
-    """Returns the reduction of what is written to each place.
+    """Returns the reduction of what is written to each position.
 
     Args:
-        rows: (..., places), what is there.
-        hits: (..., places, elements), whether an element is written to a place.
+        rows: (..., positions), what is there.
+        hits: (..., positions, elements), whether an element is written to a position.
         terms: (..., 1, elements), the elements.
         reduce: of `torch.scatter_reduce`.
         include_self: whether what is there takes part.
@@ -148,7 +148,7 @@ def _reduced(
 
 
 def least(type_: torch.dtype) -> float:
-    """Returns the number below all others of a type.
+    """Returns the value below all others of a type.
 
     Args:
         type_: of floats or integers.
@@ -157,7 +157,7 @@ def least(type_: torch.dtype) -> float:
 
 
 def greatest(type_: torch.dtype) -> float:
-    """Returns the number above all others of a type.
+    """Returns the value above all others of a type.
 
     Args:
         type_: of floats or integers.

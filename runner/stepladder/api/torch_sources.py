@@ -47,7 +47,7 @@ class _Called(torch.nn.Module):
                     f"the function captures the tensor '{name}', of which a kernel would keep the numbers; accepted: "
                     "tensors as arguments, or a torch.nn.Module with parameters and buffers"
                 )
-        # What appears twice is one module to `named_parameters`.
+        # A module that appears twice is one to `named_parameters`.
         self.captured = torch.nn.ModuleList(item for item in found.values() if isinstance(item, torch.nn.Module))
 
     def forward(self, *given: Any, **named: Any) -> Any:  # noqa: ANN401

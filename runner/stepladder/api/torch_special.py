@@ -12,7 +12,7 @@ import torch  # pyright: ignore[reportMissingImports]
 
 from stepladder.payload import special_functions
 
-# 2^s + 1, of s bits that are half of those of a number.
+# 2^s + 1, of s bits that are half of those of the significand.
 _SPLIT = {torch.float32: 4097.0, torch.float64: 134217729.0}
 _FP8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 
@@ -36,7 +36,7 @@ def _in_f32(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch
     """Returns a function that computes narrow types in f32, and integers too.
 
     Args:
-        function: of numbers of f32 or f64.
+        function: of f32 or f64 values.
     """
 
     def computed(x: torch.Tensor) -> torch.Tensor:

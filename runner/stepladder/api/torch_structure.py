@@ -84,7 +84,7 @@ class Structure:
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """How kernels take the tensors that are in the place of one: contiguous, real, and without signs.
+    """How kernels take the tensors that are in place of one: contiguous, real, and without signs.
 
     Attributes:
         dtype: of the tensor.

@@ -1,6 +1,6 @@
 """Fourier transforms of PyTorch as products with constant matrices.
 
-A transform of n numbers is a product with a matrix of n x n; of many numbers, two transforms of about √n, with factors
+A transform of n values is a product with a matrix of n x n; of many values, two transforms of about √n, with factors
 between. PyTorch is an optional package; this module imports it.
 """
 
@@ -15,7 +15,7 @@ import torch  # pyright: ignore[reportMissingImports]
 
 from stepladder.runtime.errors import StepladderError
 
-# Numbers of which a transform is one matrix, where it can be divided, and where not.
+# Values of which a transform is one matrix, where it can be divided, and where not.
 _PREFERRED, _LARGEST = 256, 1024
 _REAL_TYPES = (torch.float32, torch.float64)
 # Real and imaginary parts; None for no imaginary ones.
@@ -49,7 +49,7 @@ def _divisor(n: int) -> int | None:
         return first
     if n > _LARGEST:
         raise StepladderError(
-            f"the module transforms {n} numbers; accepted: up to {_LARGEST}, and those with a divisor near their root"
+            f"the module transforms {n} elements; accepted: up to {_LARGEST}, and those with a divisor near their root"
         )
     return None
 
@@ -111,7 +111,7 @@ def of_real(
     """Returns a transform of a real tensor.
 
     Args:
-        x: the numbers.
+        x: the values.
         dims: the axes.
         normalization: of ATen's `_fft_r2c`.
         onesided: whether the last axis has the first half alone.
@@ -133,7 +133,7 @@ def to_real(x: Parts, dims: Sequence[int], normalization: int, size: int) -> tor
         x: the transform.
         dims: the axes.
         normalization: of ATen's `_fft_c2r`.
-        size: how many numbers the last axis has.
+        size: how many values the last axis has.
     """
     *others, last = dims
     real, imaginary = x
@@ -143,7 +143,7 @@ def to_real(x: Parts, dims: Sequence[int], normalization: int, size: int) -> tor
         imaginary = torch.zeros_like(real)
     real, imaginary = real.movedim(last, -1), imaginary.movedim(last, -1)
     behind = size - real.shape[-1]
-    # The other half has the conjugate numbers in reverse order; the first one, and the middle one, stand once.
+    # The other half has the conjugate values in reverse order; the first one, and the middle one, occur once.
     real, imaginary = (
         torch.cat((item, item[..., 1 : 1 + behind].flip(-1) * sign), -1) if behind else item
         for item, sign in ((real, 1), (imaginary, -1))

@@ -21,7 +21,7 @@ from stepladder.api.views import View, type_name
 class Traced(Value):
     """An element of the product, or a value that an epilogue computes from it; to the epilogue, an array of C's shape.
 
-    It has the operators of arrays, and NumPy's functions take it. It has no numbers: what asks for them, such as `if`
+    It has the operators of arrays, and NumPy's functions take it. It has no values: what asks for them, such as `if`
     or `float()`, is refused.
     """
 
@@ -92,7 +92,7 @@ class Traced(Value):
         refuse("divmod()", "accepted: floor(x / y)")
 
     def __round__(self, digits: int | None = None) -> NoReturn:
-        refuse("round()", "accepted: rint(x), which rounds to whole numbers as round() does")
+        refuse("round()", "accepted: rint(x), which rounds to integers as round() does")
 
     __rfloordiv__, __rmod__, __rdivmod__ = __floordiv__, __mod__, __divmod__
 
@@ -141,7 +141,7 @@ class Traced(Value):
         refuse("a condition (`if`, `while`, `and`, `or`, `not`) on an array", "accepted: where(condition, x, y)")
 
     def __float__(self) -> float:
-        refuse("the conversion of an array to a number")
+        refuse("the conversion of an array to a scalar")
 
     __int__ = __index__ = __complex__ = __float__
 
@@ -192,7 +192,7 @@ class Traced(Value):
         return call(function.__name__, arguments, given)
 
 
-# What functions of PyTorch say that they do not do.
+# Messages of PyTorch's functions for unsupported calls.
 _UNSET = (("inplace", False), ("out", None))
 # Casts of PyTorch's tensors.
 _CASTS = {"float": "f32", "half": "f16", "bfloat16": "bf16"}
@@ -207,7 +207,7 @@ def call(name: str, arguments: Sequence[object], keywords: dict[str, object] | N
 
     Args:
         name: of the function, without its module.
-        arguments: of the epilogue, arrays and numbers.
+        arguments: of the epilogue, arrays and scalars.
         keywords: named arguments; None for none.
 
     Returns:
@@ -276,7 +276,7 @@ def trace(
         )
     if result.type == "i1":
         raise EpilogueError(
-            "the epilogue returns a condition", notes=["accepted: where(condition, 1.0, 0.0), or another number"]
+            "the epilogue returns a condition", notes=["accepted: where(condition, 1.0, 0.0), or another scalar"]
         )
     ops, number = recording.needed(result)
     return Epilogue(ops, number, tuple(recording.specs)), tuple(recording.views)

@@ -64,7 +64,7 @@ class View:
 
     @property
     def signature(self) -> tuple[object, ...]:
-        """What a kernel depends on: shape, strides, element type and device."""
+        """The properties that a kernel is compiled for: shape, strides, element type and device."""
         return self.shape, self.strides, self.type, self.device
 
     @property
@@ -127,7 +127,7 @@ def jax_module() -> Any:  # noqa: ANN401
 
 
 def is_array(value: object) -> bool:
-    """Tells whether a value is an array, and not a number.
+    """Tells whether a value is an array, and not a scalar.
 
     Args:
         value: of any type.

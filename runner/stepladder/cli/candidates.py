@@ -8,22 +8,37 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from stepladder.pipeline.cost_model.ranking import Candidate
 
-# Knob values of kernels that do not use a feature; tables leave them out.
-_NEUTRAL: dict[str, int | str] = {
-    "cluster_m": 1,
-    "cluster_n": 1,
-    "split_k": 1,
-    "schedule": "cooperative",
-    "tile_scheduler": "data_parallel",
-    "split_k_workspace": "cluster",
-    "persistent_blocks": 0,
-    "split_f32": "kernels",
-    "min_blocks_per_sm": 1,
-    "launch_trigger": "early",
-    "stagger": 0,
-    "kept_weights": 0,
-    "swap_operands": False,
+# Knob values of kernels that do not use a feature; tables and lists of chosen knobs leave them out.
+_NEUTRAL: dict[str, tuple[int | str, ...]] = {
+    "cluster_m": (1,),
+    "cluster_n": (1,),
+    "split_k": (1,),
+    "schedule": ("cooperative",),
+    "tile_scheduler": ("data_parallel",),
+    "split_k_workspace": ("cluster",),
+    "persistent_blocks": (0,),
+    "split_f32": ("kernels",),
+    "min_blocks_per_sm": (0, 1),
+    "launch_trigger": ("early",),
+    "stagger": (0,),
+    "kept_weights": (0,),
+    "swap_operands": (False,),
+    "prefetch_steps": (0,),
+    "early_weights": (False,),
+    "elect_producer": (False,),
+    "allow_tf32": (False,),
+    "producers": ("kernels",),
 }
+
+
+def is_neutral(name: str, value: int | str) -> bool:
+    """Tells whether a knob has the value of kernels that do not use its feature.
+
+    Args:
+        name: of the knob.
+        value: of the knob.
+    """
+    return value in _NEUTRAL.get(name, ())
 
 
 def knobs_text(knobs: Mapping[str, int | str]) -> str:
@@ -32,7 +47,7 @@ def knobs_text(knobs: Mapping[str, int | str]) -> str:
     Args:
         knobs: of the setting.
     """
-    return " ".join(_short(name, value) for name, value in knobs.items() if not _neutral(name, value))
+    return " ".join(_short(name, value) for name, value in knobs.items() if not is_neutral(name, value))
 
 
 def candidate_rows(candidates: Sequence[Candidate]) -> tuple[str, list[dict[str, object]]]:
@@ -61,10 +76,6 @@ def _row(number: int, candidate: Candidate, shared: Mapping[str, int | str]) -> 
         "bound": candidate.bound,
         "knobs": knobs_text(own),
     }
-
-
-def _neutral(name: str, value: int | str) -> bool:
-    return _NEUTRAL.get(name) == value
 
 
 def _short(name: str, value: int | str) -> str:

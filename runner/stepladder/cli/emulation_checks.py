@@ -60,7 +60,7 @@ def _tolerance(text: str) -> float:
 
 
 def _expected_files(text: str) -> dict[int, str]:
-    """Returns the files of `--expect` by the number of the argument or result.
+    """Returns the files of `--expect` by the index of the argument or result.
 
     Raises:
         StepladderError: something else than NUMBER=FILE, or a number given twice.
@@ -77,7 +77,7 @@ def _expected_files(text: str) -> dict[int, str]:
 
 
 class Checks:
-    """What the outputs of a run are compared with.
+    """The expected outputs of a run.
 
     Args:
         args: of the command line.
@@ -159,7 +159,7 @@ class Checks:
         return found
 
     def _given(self, checked: Emulation | BoundKernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Returns what the reference is given: the inputs, but for outputs, which hold nothing, other numbers."""
+        """Returns what the reference is given: the inputs, but other values for outputs, which are not initialized."""
         import numpy as np
 
         arguments = getattr(checked, "arguments", [])

@@ -80,7 +80,7 @@ def report_of(outcome: Outcome, name: str, written: list[int] | None = None) -> 
     Args:
         outcome: of the run.
         name: the file of the IR.
-        written: numbers of the arguments that the function wrote; None where that is not known.
+        written: indices of the arguments that the function wrote; None where that is not known.
     """
     return {
         "input": name,
@@ -178,10 +178,10 @@ class Run:
         file: of the program.
         name: of the function or the kernel.
         outcome: of the run, with all findings.
-        written: numbers of the arguments that it wrote; None where that is not known.
+        written: indices of the arguments that it wrote; None where that is not known.
         report: of a check against the reference of a bundle.
         timeline: for `--trace`.
-        note: a line that stands before the summary.
+        note: a line before the summary.
     """
 
     file: str

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stepladder.runtime.bundle import FunctionBundle
     from stepladder.verify.report import CheckReport
 
-# What `run` gives to the emulator by itself, in arithmetic operations of the matmuls.
+# Limit up to which `run` chooses the emulator, in arithmetic operations of the matmuls.
 EMULATED_FLOPS = 2**31
 
 # Options of `stepladder emulate` that a function's bundle has no use for.

@@ -260,7 +260,7 @@ def _run(args: argparse.Namespace) -> int:
         output, wrong = _process_chunk(chunk, name, args)
         outputs.append(output)
         errors += wrong
-    # What is wrong with an option is wrong for every part of the input, and said once.
+    # An invalid option is invalid for every part of the input, and reported once.
     for message in dict.fromkeys(error.render(verbose=args.verbose_errors) for error in errors):
         print(message, file=sys.stderr)
     if errors:

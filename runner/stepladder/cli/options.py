@@ -97,7 +97,7 @@ def positive(text: str) -> int:
         text: of one option.
 
     Returns:
-        The number.
+        The integer.
 
     Raises:
         ArgumentTypeError: it is not a positive integer, or too large for an extent in MLIR.
@@ -228,9 +228,9 @@ def add_output_option(parser: argparse.ArgumentParser, metavar: str, help_: str,
 
     Args:
         parser: of a command.
-        metavar: what the help calls the place.
+        metavar: name of the argument in the help.
         help_: what goes there.
-        required: whether the command has no other place.
+        required: whether the argument is required.
     """
     parser.add_argument("-o", "--output", metavar=metavar, required=required, help=help_)
 
@@ -321,7 +321,7 @@ def knob_settings(args: argparse.Namespace) -> dict[str, str]:
 
 
 def refuse_empty(args: argparse.Namespace) -> None:
-    """Refuses an empty name of a file or another thing, such as that of a shell variable that is not set.
+    """Refuses an empty argument, such as that of a shell variable that is not set.
 
     Args:
         args: of any command.

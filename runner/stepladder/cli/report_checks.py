@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stepladder.mlir.bindings import ir
     from stepladder.runtime.problem import Problem
 
-# What `--emulate small` executes: arithmetic operations of the matmuls, a few seconds to a minute of one core for all
+# Limit of `--emulate small`: arithmetic operations of the matmuls, a few seconds to a minute of one core for all
 # steps of a pipeline.
 SMALL_FLOPS = 2**25
 # After so many seconds no further step of a kernel is executed, but by `--emulate always`: some arithmetic operations

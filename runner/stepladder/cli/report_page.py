@@ -190,7 +190,7 @@ def _marked(line: str) -> str:
 
 def _lines(lines: Iterable[str]) -> Iterable[str]:
     for line in lines:
-        # What the sanitizer finds has several lines.
+        # A finding of the sanitizer has several lines.
         yield f"<pre>{escape(line)}</pre>" if "\n" in line else f"<p>{escape(line)}</p>"
 
 

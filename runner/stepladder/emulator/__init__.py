@@ -6,8 +6,8 @@ The package `core` has programs, control flow and the machine. `memory` has memo
 its outputs; `matmul.py` executes a matmul, and the IR after each step of a pipeline.
 """
 
-# Instructions that a run may execute unless told otherwise: an endless loop ends.
+# Instructions that a run may execute by default: an endless loop ends.
 MAX_STEPS = 50_000_000
 
-# What `stepladder run` gives to the emulator by itself, in steps of a launch: minutes of one core.
+# Limit up to which `stepladder run` chooses the emulator, in steps of a launch: minutes of one core.
 EMULATED_STEPS = 2**23

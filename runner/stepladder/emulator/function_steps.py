@@ -29,15 +29,15 @@ from stepladder.verify.function_check import compare_results
 from stepladder.verify.function_tolerance import error_of_sums
 from stepladder.verify.integer_arguments import IntegerArguments
 
-# Error that f32 sums in any order add, as a part of the numbers' mean square root.
+# Error that f32 sums in any order add, as a part of the root mean square of the values.
 _SUMS = 2.0**-18
 
 
 def step_inputs(program: Program, seed: int) -> dict[int, np.ndarray]:
     """Returns a random array for each argument.
 
-    Floating-point numbers are normal, those of matrices divided by the root of the rows' length; integers are as
-    `IntegerArguments` draws them.
+    Floating-point values are normally distributed, those of matrices divided by the root of the rows' length; integers
+    are as `IntegerArguments` draws them.
 
     Args:
         program: whose arguments are generated.
@@ -66,7 +66,7 @@ def run_ir(
         emulation: of a module with the function.
         program: what the function computes.
         inputs: arrays by argument number.
-        aliases: the results that take the memory of arguments, by the numbers of those.
+        aliases: the results that take the memory of arguments, by the indices of those.
 
     Returns:
         The results, and what the sanitizer found.

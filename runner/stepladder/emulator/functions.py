@@ -110,7 +110,7 @@ class EmulatedFunction:
         written = []
         for before, held, role in zip(given, outcome.arguments, roles):
             if held is not None and before.tobytes() != held.tobytes():
-                after = np.asarray(held)  # of rank 0, a number
+                after = np.asarray(held)  # of rank 0, a scalar
                 # Between the columns that it is, there may be those that another argument is.
                 bits = np.dtype(f"u{after.itemsize}")
                 written.append((_shaped(arrays[role], after), after, before.view(bits) != after.view(bits)))

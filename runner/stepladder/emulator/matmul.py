@@ -54,7 +54,7 @@ class EmulatedExecutor:
 
     Args:
         emulation: of a module with one matmul, after any step.
-        roles: which operand an argument is, as number -> "a", "b", "c", "ab", "d0" and so on; others are not used, and
+        roles: which operand an argument is, as index -> "a", "b", "c", "ab", "d0" and so on; others are not used, and
             hold zeros.
         sanitize: look for races, deadlocks and stray accesses.
         count: count memory traffic and instructions.
@@ -228,7 +228,7 @@ def check_steps(
         request: the pipeline and its knobs; the whole pipeline runs.
         checked: called with the report of the input, then of each step; one that changed nothing has that of the IR
             before it, with 0 seconds.
-        chosen: whether the IR of a step is run, by its number in the dumps; the input is number 0 (default: all).
+        chosen: whether the IR of a step is run, by its index in the dumps; the input is 0 (default: all).
     """
     if library.load(request.pipeline).whole_function:
         check_function_steps(text, name, request, checked)

@@ -37,7 +37,7 @@ SEED = 0
 LARGEST_C = 30000.0
 # i32 accumulators must not wrap.
 LARGEST_INTEGER_C = float(2**31 - 1 - INTEGER_C)
-# What the baseline computes where elementwise ops follow the product.
+# The baseline's computation if elementwise ops follow the product.
 MATMUL_ALONE = "the matmul alone, without the elementwise ops around it"
 # How many standard deviations the largest element of a large matrix has.
 LARGEST_NORMAL = 6.0

@@ -39,7 +39,7 @@ class Instruction:
         registers: registers of an accumulator.
         register_type: their PTX type.
         keep: mask of the random bits of an operand; the other bits are those of `fixed`. Together they give normal
-            numbers of magnitudes in [0.5, 2), or odd bytes.
+            values of magnitudes in [0.5, 2), or odd bytes.
         fixed: bits that are set.
         negate: bits whose inversion negates an operand.
     """
@@ -121,7 +121,8 @@ def ceiling_ptx(acc_type: str, compute_type: str = "f16") -> str:
     """Returns the PTX of a kernel that executes `mma.sync` on operands in registers in a loop.
 
     The kernel's parameters are the address of 4 bytes for a result that is never written, and the number of iterations
-    (both 64 bits). A and B hold random bit patterns of normal numbers or integers of either sign, different in every
+    (both 64 bits). A and B hold random bit patterns of normal floating-point values or integers of either sign,
+    different in every
     thread: data of little entropy would draw less power and run faster than any real product. Each iteration adds AB
     and subtracts it again, so that accumulators neither overflow nor converge.
 
@@ -143,7 +144,7 @@ def ceiling_ptx(acc_type: str, compute_type: str = "f16") -> str:
         return f"  {instruction.name} {accumulator(index)}, {operand}, {{%b0, %b1}}, {accumulator(index)};"
 
     def random_elements(name: str, salt: int) -> list[str]:
-        # A hash of the thread's number, masked to a valid operand.
+        # A hash of the thread's index, masked to a valid operand.
         return [
             f"  mad.lo.u32 %r1, %r0, 2654435761, {salt};",
             "  shr.u32 %r2, %r1, 15;",

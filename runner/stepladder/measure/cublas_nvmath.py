@@ -14,7 +14,7 @@ from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import FAILED, StepladderError
 from stepladder.runtime.launch import MatmulBuffers
 
-# What NVIDIA recommends on Hopper; PyTorch sets the same there.
+# NVIDIA's recommendation for Hopper; PyTorch sets the same there.
 WORKSPACE_BYTES = 32 << 20
 
 # Members of nvmath's CudaDataType, and of its Operation by the layout of an operand.
@@ -53,8 +53,8 @@ def prepare(buffers: MatmulBuffers, compute_type: str) -> tuple[str, Callable[[]
     def data_type(name: str) -> int:
         return getattr(nvmath.CudaDataType, DATA_TYPES[name])
 
-    # cuBLAS is column-major, where a row-major matrix reads as its transpose: transposed C = transposed B x A. A
-    # column-major operand reads as itself, and is transposed by the operation.
+    # cuBLAS is column-major, where a row-major matrix is its transpose: transposed C = transposed B x A. A
+    # column-major operand is itself, and is transposed by the operation.
     def matrix(buffer: Buffer, type_name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Returns address, type and leading dimension of an operand, and in a batch the stride from one matrix to the
         next, 0 where it has one matrix."""

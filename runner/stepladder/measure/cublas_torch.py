@@ -21,7 +21,7 @@ from stepladder.runtime.launch import MatmulBuffers
 
 TORCH_TYPES = {"f32": "float32", "f16": "float16", "i8": "int8", "i32": "int32", "bf16": "bfloat16"}
 
-# What torch._int_mm demands: more rows than this, and k and n in multiples.
+# Requirements of torch._int_mm: more rows than this, and k and n in multiples.
 INTEGER_ROWS = 16
 INTEGER_MULTIPLE = 8
 

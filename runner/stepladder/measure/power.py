@@ -26,7 +26,7 @@ Reading = tuple[float, float]
 
 @dataclass
 class Readings:
-    """What was read during one run, in order."""
+    """The readings during one run, in order."""
 
     taken: list[Reading] = field(default_factory=list)
 
@@ -122,7 +122,7 @@ def _nvidia_smi(bus_id: str) -> Monitor | None:
 
 
 def parse_readings(text: str) -> list[Reading]:
-    """Returns the readings in lines of nvidia-smi such as `1395, 692.41`; lines without two numbers are left out.
+    """Returns the readings in lines of nvidia-smi such as `1395, 692.41`; lines without two values are left out.
 
     Args:
         text: lines of a clock in MHz and a power in watts.

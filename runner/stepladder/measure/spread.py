@@ -15,7 +15,7 @@ class _Timed(TypedDict):
 
 
 class Sample(_Timed, total=False):
-    """What one kernel did in one round.
+    """The measurement of one kernel in one round.
 
     Attributes:
         launches: timed launches.

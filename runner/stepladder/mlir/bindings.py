@@ -61,7 +61,7 @@ def _dialect(name: str) -> ModuleType:
     """Returns the module of a dialect, which is imported when something in it is first asked for.
 
     MLIR imports the module of a dialect for the first op of the dialect that it hands to Python, and has a class for
-    each op then. This package handles ops by name: modules that hold the places of the dialects keep the imports out,
+    each op then. This package handles ops by name: placeholder modules for the dialects keep the imports out,
     which take half as long as a small pipeline. `import_dialects` undoes that.
     """
     module = f"{PREFIX}.dialects.{name}"
@@ -129,7 +129,7 @@ def indexing_maps_of(operation: ir.Operation) -> list[ir.Attribute]:
 
 
 def atomic_kinds() -> tuple[str, ...]:
-    """Returns the names of `arith::AtomicRMWKind`, such as "addf", in the order of their numbers."""
+    """Returns the names of `arith::AtomicRMWKind`, such as "addf", in the order of their encoding."""
     kinds = importlib.import_module(f"{PREFIX}.dialects._arith_enum_gen").AtomicRMWKind
     return tuple(kind.name for kind in sorted(kinds, key=int))
 
@@ -145,7 +145,7 @@ def set_dialect_module(name: str, module: ModuleType) -> None:
 
     Args:
         name: of the dialect.
-        module: what stands for `dialects.NAME`.
+        module: placeholder of `dialects.NAME`.
     """
     sys.modules.setdefault(f"{PREFIX}.dialects.{name}", module)
 

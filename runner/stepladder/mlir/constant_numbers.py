@@ -1,4 +1,4 @@
-"""Numbers of constants, and of tensors and vectors whose elements are all the same one."""
+"""Values of constants, and of tensors and vectors whose elements are all the same one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Number: TypeAlias = "ir.FloatAttr | ir.IntegerAttr | ir.BoolAttr"
 
 
 def number_in(attribute: ir.Attribute) -> Number | None:
-    """Returns a number, or the one that all elements of a tensor or a vector are; None for other attributes.
+    """Returns a scalar, or the one that all elements of a tensor or a vector are; None for other attributes.
 
     Args:
         attribute: such as the value of an `arith.constant`.
@@ -35,7 +35,7 @@ def constant_number(value: ir.Value) -> Number | None:
 
 
 def repeated_number(value: ir.Value) -> Number | None:
-    """Returns the constant number that all elements of a value are, as a constant or by `linalg.fill`; None if unknown.
+    """Returns the scalar constant that all elements of a value are, as a constant or by `linalg.fill`; None if unknown.
 
     Args:
         value: such as what a reduction begins from.

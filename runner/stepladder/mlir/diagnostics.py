@@ -69,7 +69,7 @@ def location_text(location: ir.Location | str) -> str:
 
 
 def call_site(location: ir.Location | str) -> tuple[str, str, int]:
-    """Returns file, function and line of the innermost place that a location is made of, which its text says first.
+    """Returns file, function and line of the innermost location that a location is made of, which its text says first.
 
     Args:
         location: a location, or its text.
@@ -110,7 +110,7 @@ def from_text(text: str) -> Diagnostic | None:
     """Returns the diagnostic in the text of the `ValueError` that the transform interpreter raises, or None.
 
     The text holds one `at loc(...): message` after another: the error, then its notes. A `tc` op that refuses adds its
-    own place in the script, followed by itself.
+    own location in the script, followed by itself.
 
     Args:
         text: of the error.

@@ -49,7 +49,7 @@ def create_generic(
     """Creates a `linalg.generic` at the insertion point; loops that no output has are reductions.
 
     Args:
-        inputs: numbers, tensors or buffers.
+        inputs: scalars, tensors or buffers.
         outputs: tensors, of which each has a result, or buffers.
         maps: indexing maps of inputs and outputs, in order.
         attributes: of the op, beside those that the arguments give.
@@ -112,7 +112,7 @@ def create_loop_index(loop: int) -> ir.Value:
     """Returns the index of a loop, by a `linalg.index` in the body of a linalg op, at the insertion point.
 
     Args:
-        loop: its number.
+        loop: its index.
     """
     return ir.Operation.create(
         "linalg.index",

@@ -41,14 +41,14 @@ _OPERATORS = re.compile(
 def check_nesting(text: str, name: str) -> None:
     """Checks that text does not nest too deeply for MLIR to parse.
 
-    Brackets of all kinds count, minus signs in a row, and aliases, which are as deep as what they stand for.
+    Brackets of all kinds count, minus signs in a row, and aliases, which are as deep as what they represent.
 
     Args:
         text: MLIR, or the text of a pass pipeline.
         name: of its file, for the message.
 
     Raises:
-        StepladderError: more than `MAX_DEPTH` levels, with the place where the first one too many begins.
+        StepladderError: more than `MAX_DEPTH` levels, with the location where the first one too many begins.
     """
     if sum(map(text.count, "([{<#!-+*")) + text.count("div") + text.count("mod") <= MAX_DEPTH:
         return  # as most scripts: there is not enough to nest
@@ -97,7 +97,7 @@ def _check_depth(text: str, name: str) -> None:
 
 
 def _check_operators(text: str, name: str) -> None:
-    """Raises StepladderError where too many operators stand between two brackets, commas or equals signs."""
+    """Raises StepladderError where too many operators are between two brackets, commas or equals signs."""
     operators = 0
     for token in _OPERATORS.finditer(text):
         if token.lastgroup == "end":

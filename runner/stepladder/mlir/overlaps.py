@@ -10,7 +10,7 @@ from stepladder.mlir.types import offset_of, strides_of
 
 @dataclass(frozen=True)
 class _Places:
-    """Places in a buffer: those of `offset` plus a number below the size times the stride of each dimension.
+    """Offsets in a buffer: those of `offset` plus a number below the size times the stride of each dimension.
 
     Attributes:
         offset: of the first element, in elements.
@@ -22,11 +22,11 @@ class _Places:
 
     @property
     def last(self) -> int:
-        """The largest place."""
+        """The largest offset."""
         return self.offset + sum((size - 1) * stride for size, stride in self.dimensions)
 
     def split(self, pitch: int) -> tuple[_Places, _Places] | None:
-        """Returns the quotients and the remainders by a pitch, if the places are all combinations of them."""
+        """Returns the quotients and the remainders by a pitch, if the offsets are all combinations of them."""
         outer = tuple((size, stride // pitch) for size, stride in self.dimensions if stride % pitch == 0)
         inner = tuple(item for item in self.dimensions if item[1] % pitch)
         remainders = _Places(self.offset % pitch, inner)
@@ -45,7 +45,7 @@ def are_apart(one: ir.Type, other: ir.Type) -> bool:
 
 
 def _places(type_: ir.Type) -> _Places | None:
-    """Returns the places of a view; None where its layout is not static, or goes backwards."""
+    """Returns the offsets of a view; None where its layout is not static, or goes backwards."""
     buffer = ir.MemRefType(type_)
     strides, offset = strides_of(buffer), offset_of(buffer)
     if not buffer.has_static_shape or strides is None or offset is None or 0 in buffer.shape:

@@ -15,7 +15,7 @@ _CHIP = re.compile(r'chip = "(\w+)"')
 _INTEGER_SET = re.compile(r"affine_set<(.*?) : \((.*)\)>")
 _COMPLEX = re.compile(r"\(([^(),<>]+),([^(),<>]+)\)")
 
-# Of `arith::AtomicRMWKind`, in the order of their numbers, which differ between versions of MLIR.
+# Of `arith::AtomicRMWKind`, in the order of their encoding, which differ between versions of MLIR.
 ATOMIC_KINDS = bindings.atomic_kinds()
 
 
@@ -35,7 +35,7 @@ def keyword(attribute: ir.Attribute | str) -> str:
 
 
 def shape_numbers(attribute: ir.Attribute | str) -> list[int]:
-    """Returns the numbers of a shape with named dimensions: 64, 8, 16 of `#nvvm.shape<m = 64, n = 8, k = 16>`.
+    """Returns the sizes of a shape with named dimensions: 64, 8, 16 of `#nvvm.shape<m = 64, n = 8, k = 16>`.
 
     Args:
         attribute: the shape, or its text.
@@ -73,7 +73,7 @@ def chips_of(targets: ir.Attribute | str) -> tuple[str, ...]:
 
 
 def memory_space(attribute: ir.Attribute | None) -> str:
-    """Returns "global", "shared" or "private" for a memory space: a number, a `#gpu.address_space`, or none.
+    """Returns "global", "shared" or "private" for a memory space: an integer, a `#gpu.address_space`, or none.
 
     Args:
         attribute: of a memref's type.
@@ -108,7 +108,7 @@ def integer_set(attribute: ir.Attribute | str) -> tuple[ir.AffineMap, list[bool]
 
 
 def dense_integers(attribute: ir.Attribute | str) -> list[int]:
-    """Returns the numbers of a `dense` attribute of integers, in row-major order; one number for a splat.
+    """Returns the values of a `dense` attribute of integers, in row-major order; one value for a splat.
 
     Args:
         attribute: the elements, or their text.
@@ -117,7 +117,7 @@ def dense_integers(attribute: ir.Attribute | str) -> list[int]:
 
 
 def dense_floats(attribute: ir.Attribute | str) -> list[float]:
-    """Returns the numbers of a `dense` attribute of floating-point type, in row-major order; one for a splat.
+    """Returns the values of a `dense` attribute of floating-point type, in row-major order; one for a splat.
 
     Args:
         attribute: the elements, or their text.

@@ -1,4 +1,4 @@
-"""Slices: parts of tensors and buffers at offsets, of sizes and strides, each a number or an operand."""
+"""Slices: parts of tensors and buffers at offsets, of sizes and strides, each a constant or an operand."""
 
 from __future__ import annotations
 

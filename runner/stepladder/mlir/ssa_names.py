@@ -54,7 +54,7 @@ def name_of(value: ir.Value) -> str | None:
 
 
 def _in_parentheses(text: str, start: int) -> str:
-    """Returns what stands between an opening parenthesis, which ends at `start`, and the one that closes it."""
+    """Returns the text between an opening parenthesis, which ends at `start`, and the one that closes it."""
     depth = 1
     for end in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[end], 0)

@@ -15,7 +15,7 @@ from stepladder.mlir.bindings import ir
 WORKGROUP, GLOBAL = "workgroup", "global"
 # Marks a contraction or a product of fragments of f16 whose bits are elements of bf16.
 OF_BF16 = "of_bf16"
-# Marks a product of f32 whose operands have only numbers of tf32, whose products are exact.
+# Marks a product of f32 whose operands have only tf32 values, whose products are exact.
 FITS_TF32 = "fits_tf32"
 # The number of the shared address space of a GPU, which some types of nvgpu are written with.
 _SHARED_SPACE_NUMBER = 3

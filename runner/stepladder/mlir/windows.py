@@ -20,7 +20,7 @@ def place_of(type_: ir.MemRefType) -> tuple[int, tuple[int, ...]] | None:
     """Returns the offset and the strides of a memref whose rows are dense and do not overlap, else None.
 
     Args:
-        type_: of a buffer, or of a view of one; None stands for dynamic ones too.
+        type_: of a buffer, or of a view of one; None represents dynamic ones too.
     """
     strides, offset = strides_of(type_), offset_of(type_)
     if not type_.has_static_shape or strides is None or offset is None or not strides or strides[-1] != 1:
@@ -104,7 +104,7 @@ def begin_of_part(value: ir.Value, views: Collection[str]) -> int | None:
     """Returns where a part of a row-major argument begins, in elements; None of another buffer.
 
     Args:
-        value: the buffer: a `memref.subview` at a static place, or views of one, of the argument or of such views.
+        value: the buffer: a `memref.subview` at static offsets, or views of one, of the argument or of such views.
         views: names of ops that make a view of all elements of their source.
     """
     part = origin(value, views)

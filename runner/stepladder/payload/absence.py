@@ -18,8 +18,8 @@ _OTHERS = {
     "torch.": "accepted: linalg ops, of torch-mlir's pipeline torch-backend-to-linalg-on-tensors-backend-pipeline; "
     "stepladder.compile takes a torch.nn.Module",
     "gpu.launch": "accepted: linalg ops, of which the pipelines make the launch; stepladder emulate runs kernels",
-    "scf.for": "accepted: a linalg.matmul or linalg.generic in the place of loops over elements",
-    "scf.parallel": "accepted: a linalg.matmul or linalg.generic in the place of loops over elements",
+    "scf.for": "accepted: a linalg.matmul or linalg.generic in place of loops over elements",
+    "scf.parallel": "accepted: a linalg.matmul or linalg.generic in place of loops over elements",
 }
 
 

@@ -10,7 +10,7 @@ ALIAS = "tf.aliasing_output"
 
 
 def donated(function: ir.Operation) -> dict[int, int]:
-    """Returns the numbers of the results that take the memory of arguments, by the numbers of those.
+    """Returns the indices of the results that take the memory of arguments, by the indices of those.
 
     Args:
         function: a `func.func`.
@@ -34,7 +34,7 @@ def check_operand(argument: ir.BlockArgument, number: int) -> None:
     """Checks that pipelines take the type of an argument that is A, B, C, or an operand of elementwise ops.
 
     Args:
-        argument: a buffer, a ranked tensor, or a number.
+        argument: a buffer, a ranked tensor, or a scalar.
         number: of the argument, for the message.
 
     Raises:
@@ -70,7 +70,7 @@ def check_unused(argument: ir.BlockArgument, number: int) -> None:
     """Checks that the runner can make an argument that no op takes: the function could not be run otherwise.
 
     Args:
-        argument: of the function; a number, or a buffer or tensor of static shape, is accepted.
+        argument: of the function; a scalar, or a buffer or tensor of static shape, is accepted.
         number: of the argument, for the message.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Binds dynamic dimensions of a payload's arguments to sizes: `?` becomes a number everywhere."""
+"""Binds dynamic dimensions of a payload's arguments to sizes: `?` becomes a size everywhere."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def dynamic_shapes(module: ir.Module, name: str | None = None) -> list[tuple[str
         name: of the function that is compiled; None as for `select`.
 
     Raises:
-        StepladderError: dynamic dimensions, and an argument that is no tensor of numbers.
+        StepladderError: dynamic dimensions, and an argument that is no tensor of scalars.
     """
     try:
         function = _function(module, name)
@@ -87,7 +87,7 @@ def dynamic_shapes(module: ir.Module, name: str | None = None) -> list[tuple[str
             raise refuse(
                 argument,
                 f"argument {argument.arg_number} is {type_}, in a function with dynamic dimensions",
-                "accepted: functions of tensors of numbers; of others the sizes are given before, as by --bind",
+                "accepted: functions of tensors of scalars; of others the sizes are given before, as by --bind",
             )
         shape = tuple(None if type_.is_dynamic_dim(axis) else type_.shape[axis] for axis in range(type_.rank))
         found.append((name_of(type_.element_type), shape))

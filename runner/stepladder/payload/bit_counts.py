@@ -14,7 +14,7 @@ _WIDTHS = (8, 16, 32, 64)
 
 
 def lower(function: ir.Operation) -> None:
-    """Replaces the counts of integers of 8 to 64 bits, numbers and tensors.
+    """Replaces the counts of integers of 8 to 64 bits, scalars and tensors.
 
     Args:
         function: a function; it is changed where there are such ops.

@@ -1,6 +1,6 @@
 """Arguments that the payload bitcasts to another type: they become arguments of this type.
 
-Front ends store numbers of types that a framework lacks in integers of as many bits, such as fp8 in i8, and cast the
+Front ends store elements of types that a framework lacks in integers of as many bits, such as fp8 in i8, and cast the
 bits where they compute. What is in memory is the same, and a caller passes arrays of the type that is computed with.
 Results keep their types, which a caller would not notice.
 """
@@ -19,7 +19,7 @@ _GENERIC = "linalg.generic"
 
 
 def retype(function: ir.Operation) -> None:
-    """Has arguments that are read as floating-point numbers of another type alone be of this type.
+    """Has arguments that are read as floating-point values of another type alone be of this type.
 
     Casts of bits in bodies of `linalg.generic` move to the tensors, and those of tensors through views to arguments.
     Others stay.

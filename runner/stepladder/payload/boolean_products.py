@@ -1,4 +1,4 @@
-"""Contractions of truth values as products of integers: two factors are both true where their count is not 0."""
+"""Contractions of booleans as products of integers: two factors are both true where their count is not 0."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TRUTH = "i1"
 
 
 def count(function: ir.Operation) -> None:
-    """Replaces contractions whose body is `arith.andi` and `arith.ori` of truth values by sums in i32, and comparisons.
+    """Replaces contractions whose body is `arith.andi` and `arith.ori` of booleans by sums in i32, and comparisons.
 
     Args:
         function: a function on static tensors; it is changed where there are such ops, as of `linalg.matmul` of i1.
@@ -21,7 +21,7 @@ def count(function: ir.Operation) -> None:
 
 
 def _is_contraction(op: ir.Operation) -> bool:
-    """Tells whether an op has the body of a contraction of two tensors of truth values."""
+    """Tells whether an op has the body of a contraction of two tensors of booleans."""
     types = [value.type for value in op.operands]
     is_of_tensors = len(types) == 3 and len(op.results) == 1 and all(isinstance(t, ir.RankedTensorType) for t in types)
     if not is_of_tensors or any(name_of(ir.ShapedType(t).element_type) != _TRUTH for t in types):

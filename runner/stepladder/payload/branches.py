@@ -1,6 +1,6 @@
 """Branches of a function on tensors by scalars of the caller: both are computed, and results are selected.
 
-Kernels are launched whatever the numbers are, and the host reads none between launches. A branch on tensors changes
+Kernels are launched whatever the values are, and the host reads none between launches. A branch on tensors changes
 nothing but its results, so that the function may compute those of all branches; the branches of `torch.cond` and of
 JAX's `cond` are taken so too, and those in the body of a linalg op for each element. An op that may fault, or has no
 defined result, where its branch is not taken is refused.
@@ -14,7 +14,7 @@ from stepladder.mlir.traverse import producer, walk
 from stepladder.payload.refusal import refuse
 
 _IF, _SWITCH = "scf.if", "scf.index_switch"
-# Dialects whose ops on tensors and numbers have results alone, and the loops around them.
+# Dialects whose ops on tensors and scalars have results alone, and the loops around them.
 _PURE = ("arith.", "linalg.", "math.", "tensor.", "scf.for", "scf.yield", _IF, _SWITCH)
 _DIVISIONS = ("ceildivsi", "ceildivui", "divsi", "divui", "floordivsi", "remsi", "remui")
 _PARTS = ("tensor.extract_slice", "tensor.insert_slice")

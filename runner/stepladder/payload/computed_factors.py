@@ -1,4 +1,4 @@
-"""Contractions whose bodies compute a factor from several operands, such as a weight from its number and its scale: an
+"""Contractions whose bodies compute a factor from several operands, such as a weight from its integer and its scale: an
 elementwise op computes the factor, which kernels of matmuls do as they do producers that are ops of their own."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _Factor:
     Attributes:
         value: of the body, before it is extended to the type of the product.
         ops: of the body, that compute the value.
-        leaves: numbers of the operands that it is computed from.
+        leaves: indices of the operands that it is computed from.
         loops: that these are read by.
     """
 

@@ -1,6 +1,6 @@
-"""Slices of tensors at computed places as linalg ops that read elements by indices.
+"""Slices of tensors at computed offsets as linalg ops that read elements by indices.
 
-A place such that elements of the slice lie outside of the tensor has no defined result: the slice is moved into the
+An offset such that elements of the slice are outside of the tensor has no defined result: the slice is moved into the
 tensor, as front ends define theirs, so that no kernel reads beyond a buffer.
 """
 
@@ -18,9 +18,9 @@ _SLICES = ("tensor.extract_slice", "tensor.insert_slice")
 
 
 def lower(function: ir.Operation) -> None:
-    """Replaces each slice of static size at a place that ops of the function compute, and each insertion of one.
+    """Replaces each slice of static size at an offset that ops of the function compute, and each insertion of one.
 
-    Those in loops stay: in an iteration, the place may be known.
+    Those in loops stay: in an iteration, the offset may be known.
 
     Args:
         function: a function; it is changed where there are such ops on static tensors.
@@ -51,7 +51,7 @@ def _begin(offset: ir.Value | int, room: int) -> ir.Value:
     """Returns the offset of a slice along an axis, within the tensor.
 
     Args:
-        offset: a number that is known, or computed.
+        offset: a constant, or a computed value.
         room: the largest offset of a slice of this size.
     """
     if isinstance(offset, int):
@@ -119,7 +119,7 @@ def _inserted(op: ir.Operation) -> ir.Value:
             is_inside = is_in if is_inside is None else arith.andi(is_inside, is_in)
             if axis is not None:
                 indices.append(arith.select(is_in, place, _index(0)))
-        assert is_inside is not None  # a slice at a computed place has an axis
+        assert is_inside is not None  # a slice at a computed offset has an axis
         element = ir.Operation.create("tensor.extract", results=[type_.element_type], operands=[part, *indices])
         chosen = arith.select(is_inside, element.results[0], body.arguments[0])
         ir.Operation.create("linalg.yield", operands=[chosen])

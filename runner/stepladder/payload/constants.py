@@ -24,7 +24,7 @@ _ALIGNMENT_BYTES = 4
 
 @dataclass(frozen=True)
 class ConstantData:
-    """The numbers of a constant, as a row-major buffer holds them: element type, extents and bytes."""
+    """The elements of a constant, as a row-major buffer holds them: element type, extents and bytes."""
 
     type: str
     shape: tuple[int, ...]
@@ -33,7 +33,7 @@ class ConstantData:
 
 
 def constants_of(function: ir.Operation) -> list[ir.Operation]:
-    """Returns the constants of a function that are tensors of several numbers, in order.
+    """Returns the constants of a function that are tensors of several elements, in order.
 
     Args:
         function: of the payload, on tensors or buffers.
@@ -52,7 +52,8 @@ def _is_many(op: ir.Operation) -> bool:
 
 
 def integers_of(op: ir.Operation) -> list[int] | None:
-    """Returns the numbers of a constant of integers, in row-major order; None for one of another type, or without them.
+    """Returns the elements of a constant of integers, in row-major order; None for one of another type, or without
+    them.
 
     Args:
         op: one of `constants_of`.
@@ -78,7 +79,7 @@ def lift(function: ir.Operation) -> dict[int, ConstantData]:
         The data by argument number.
 
     Raises:
-        StepladderError: a constant whose numbers are not in the payload, or of a type without buffers.
+        StepladderError: a constant whose elements are not in the payload, or of a type without buffers.
     """
     body = function.regions[0].blocks[0]
     found: dict[int, ConstantData] = {}
@@ -99,7 +100,7 @@ def check_constants(constants: Mapping[int, ConstantData], roles: Mapping[int, s
 
     Args:
         constants: content by argument number.
-        roles: of the arguments, by number.
+        roles: of the arguments, by index.
     """
     for number, constant in constants.items():
         if roles.get(number) == "c":
@@ -128,7 +129,7 @@ def _data_of(op: ir.Operation) -> ConstantData:
 
 
 def _bytes_of(op: ir.Operation, dtype: np.dtype) -> bytes:
-    """Returns the bytes of a constant's numbers; fewer where the payload does not have them all."""
+    """Returns the bytes of a constant's elements; fewer where the payload does not have them all."""
     value = op.attributes["value"]
     if str(value).startswith("dense_resource<"):
         module = ir.Module.create(op.location)  # prints the resources that ops in it use
@@ -140,7 +141,7 @@ def _bytes_of(op: ir.Operation, dtype: np.dtype) -> bytes:
         return bytes.fromhex(blobs[-1])
     import numpy as np  # few payloads have constants
 
-    # MLIR prints as many digits as a number needs, and the bits of those that no digits say.
+    # MLIR prints as many digits as a value needs, and the bits of those that no digits say.
     texts = re.findall(r"[-+\w.]+", str(value).partition("dense<")[2].rpartition("> :")[0])
     bits = np.dtype(f"u{dtype.itemsize}")
     is_integer = dtype.kind in "ib"

@@ -36,16 +36,16 @@ SCALAR_OPS = frozenset(
         *("powf", "round", "roundeven", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh"),
     )
 )
-# Ops that are undefined for some numbers on their right, which must not come from an operand.
+# Ops that are undefined for some right-hand operands, which must not come from an operand.
 SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
 _DIVISIONS = tuple(
     f"arith.{name}" for name in ("ceildivsi", "ceildivui", "divsi", "divui", "floordivsi", "remsi", "remui")
 )
 _TYPES = ("f16", "bf16", "f32", "i1", "i8", "i16", "i32", "i64")
-# Numbers that the caller passes to a kernel.
+# Scalars that the caller passes to a kernel.
 _NUMBER_TYPES = ("f16", "bf16", "f32", "i8", "i32")
 OPERAND_TYPES = (*_NUMBER_TYPES, *FP8_TYPES)
-# What is computed of fp8, which no instruction adds or multiplies.
+# Ops on fp8, which no instruction adds or multiplies.
 _OF_FP8 = ("arith.constant", "arith.extf", "arith.select", "arith.truncf")
 
 # Operands that the manifest of a kernel has roles for.
@@ -93,7 +93,7 @@ def reads_output(op: ir.Operation) -> bool:
 
 
 def check(op: ir.Operation, rank: int) -> None:
-    """Checks that an op computes each element of one output from the elements of its inputs at the same place.
+    """Checks that an op computes each element of one output from the elements of its inputs at the same position.
 
     Args:
         op: the op.
@@ -154,10 +154,10 @@ def check_type(op: ir.Operation, operand: ir.Value) -> None:
 
     Args:
         op: the elementwise op, which the message names.
-        operand: one of its operands; a number that an op makes is accepted, since it is a constant.
+        operand: one of its operands; a scalar that an op makes is accepted, since it is a constant.
 
     Raises:
-        StepladderError: dynamic shapes, or a number or elements of another type than `OPERAND_TYPES`.
+        StepladderError: dynamic shapes, or a scalar or elements of another type than `OPERAND_TYPES`.
     """
     type_ = operand.type
     if not isinstance(type_, (ir.RankedTensorType, ir.MemRefType)):
@@ -179,7 +179,7 @@ def _is_between(operand: ir.Value) -> bool:
 
 
 def _check_number(op: ir.Operation, number: ir.Value) -> None:
-    """Refuses a number that is an argument of the function, of a type that kernels do not take."""
+    """Refuses a scalar that is an argument of the function, of a type that kernels do not take."""
     if str(number.type) not in _NUMBER_TYPES:
         raise refuse(
             op,
@@ -189,7 +189,7 @@ def _check_number(op: ir.Operation, number: ir.Value) -> None:
 
 
 def numbers_of(op: ir.Operation) -> list[int]:
-    """Returns which arguments of the function are numbers that an op computes with, as inputs or in its body.
+    """Returns which arguments of the function are scalars that an op computes with, as inputs or in its body.
 
     Args:
         op: a linalg op at the top level of the function.
@@ -213,7 +213,7 @@ def check_scalar(inner: ir.Operation, op: ir.Operation) -> None:
         op: the elementwise op around it.
 
     Raises:
-        StepladderError: another op, type or rounding mode than an epilogue computes, or a number that is an argument of
+        StepladderError: another op, type or rounding mode than an epilogue computes, or a scalar that is an argument of
             the function, of another type than `OPERAND_TYPES`.
     """
     if inner.name not in SCALAR_OPS:
@@ -250,13 +250,13 @@ def check_fp8(inner: ir.Operation) -> None:
 
 
 def check_right(inner: ir.Operation) -> None:
-    """Checks that the number on the right of a shift or of a division of integers is one for which it is defined.
+    """Checks that the right-hand operand of a shift or of a division of integers is one for which it is defined.
 
     Args:
         inner: a scalar op in a body.
 
     Raises:
-        StepladderError: a number that an operand holds, or a division by 0.
+        StepladderError: a value from an operand, or a division by 0.
     """
     if inner.name not in (*SHIFTS, *_DIVISIONS):
         return

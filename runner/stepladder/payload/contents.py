@@ -20,7 +20,7 @@ class Contents:
     Attributes:
         function: the payload's function.
         matmul: its one matmul or batch of them.
-        values: what each tensor or number holds, by value.
+        values: the content of each tensor or scalar, by SSA value.
         views: which argument a reshaped buffer is.
         buffers: what each memref argument holds now, by argument number.
         written: the op that wrote each argument.
@@ -128,7 +128,7 @@ class Contents:
         """Returns the parts of buffers that A, B and C are, by role, of those that are not whole buffers.
 
         Args:
-            roles: of the arguments, by number.
+            roles: of the arguments, by index.
 
         Raises:
             StepladderError: as `window_of_argument`.

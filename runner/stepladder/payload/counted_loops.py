@@ -9,7 +9,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.traverse import producer, walk
 
-# By the numbers of the predicates of arith.cmpi.
+# By the encoding of the predicates of arith.cmpi.
 _COMPARED = {
     1: operator.ne,
     2: operator.lt,
@@ -25,7 +25,7 @@ _MAX = 1024  # iterations, as of the loops that a reference program writes out
 
 
 class _Count(NamedTuple):
-    """The counter of a loop: which of the loop's values it is, its first number, its step, and how often it runs."""
+    """The counter of a loop: which of the loop's values it is, its first value, its step, and how often it runs."""
 
     place: int
     first: int

@@ -38,13 +38,13 @@ from stepladder.payload import (
 _BY_UPSTREAM = ("fpowi", "clampf")
 # Ops that depend on the extents of tensors, and conditions that may.
 _FOLDED = ("scf.if", "tensor.dim", "tensor.reshape")
-# How many operands of parts of buffers and tensors are no places and sizes.
+# How many operands of parts of buffers and tensors are no offsets and sizes.
 _PARTS = {"memref.subview": 1, "memref.reinterpret_cast": 1, "tensor.extract_slice": 1, "tensor.insert_slice": 2}
 # Bits of the integers of which kernels have a function that computes magnitudes.
 _MAGNITUDE_BITS = 32
 # Predicates of arith.cmpf.
 _OEQ, _OGE, _OLT, _UNO = 1, 3, 4, 14
-# The least normal numbers, by type.
+# The least normal values, by type.
 _NORMAL = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-1022}
 
 
@@ -52,20 +52,20 @@ def expand(function: ir.Operation) -> None:
     """Replaces functions by others.
 
     Ops of TOSA become linalg ops (`payload.tosa`). Powers with constant integers become multiplications, clamps
-    extrema, tests for numbers that are not finite comparisons, a sine and cosine two ops, roundings towards zero those
-    down and up, and magnitudes of integers of other than 32 bits the larger of a number and its negative, and counts of
+    extrema, tests for values that are not finite comparisons, a sine and cosine two ops, roundings towards zero those
+    down and up, and magnitudes of integers of other than 32 bits the larger of a value and its negative, and counts of
     bits sums (`payload.bit_counts`). A sum of products by `math.fma` becomes one of products and sums, and
     `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, parallel ones sequential
     (`payload.parallel_loops`), those with a counter bounded (`payload.counted_loops`), and regions that run anyway,
     also by conditions on extents, go. Results of branches are chosen by others (`payload.branches`). Loops around parts
-    at computed places become their iterations (`payload.unrolled_loops`). Insertions of numbers and paddings by
-    computed ones become linalg ops (`payload.placed_numbers`), numbers are computed where they are read
+    at computed offsets become their iterations (`payload.unrolled_loops`). Insertions of scalars and paddings by
+    computed ones become linalg ops (`payload.placed_numbers`), scalars are computed where they are read
     (`payload.sunk_numbers`), packings and convolutions become views and contractions (`payload.lowered_ops`,
     `payload.sliding_windows`), and gathers and scatters linalg ops (`payload.gathers`, `payload.scatters`). Factors
     that contractions compute are computed before (`payload.computed_factors`), and loops that quotients are read of
-    become two (`payload.grouped_loops`). Selections of the larger number are extrema (`payload.selected_extrema`,
+    become two (`payload.grouped_loops`). Selections of the larger value are extrema (`payload.selected_extrema`,
     `payload.propagated_extrema`). Contractions that subtract become sums that an elementwise op subtracts
-    (`payload.subtracted_products`), and products of truth values those of integers (`payload.boolean_products`), and
+    (`payload.subtracted_products`), and products of booleans those of integers (`payload.boolean_products`), and
     integers that contractions multiply in floating point are converted before (`payload.integer_factors`). Casts of
     bits that change signs become magnitudes and negatives (`payload.sign_bits`), and arguments whose bits others are
     have the type of these (`payload.bit_views`). Buffers of the caller that a function writes are not returned
@@ -141,7 +141,7 @@ def _created(name: str, result: ir.Type, *operands: ir.Value, **attributes: ir.A
 
 
 def _constant(type_: ir.Type, number: float) -> ir.Value:
-    """Creates a number, or a tensor whose elements all are it."""
+    """Creates a scalar, or a splat tensor of it."""
     element = element_of(type_)
     value = ir.FloatAttr.get(element, number) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
     filled = ir.DenseElementsAttr.get_splat(type_, value) if isinstance(type_, ir.ShapedType) else value

@@ -148,7 +148,7 @@ class Flow(Contents):
         self.store(op, Kind.INITIAL, target)
 
     def _fill_operand(self, op: ir.Operation) -> None:
-        """Notes a tensor of copies of one number, which elementwise ops read."""
+        """Notes a splat tensor, which elementwise ops read."""
         number = self.values.get(op.operands[0], Content(Kind.EMPTY))
         if number.kind not in (Kind.NUMBER, Kind.ARGUMENT):
             raise refuse(op, "linalg.fill has a scalar that is neither a constant nor an argument of the function")
@@ -254,7 +254,7 @@ class Flow(Contents):
         self.store(op, Kind.CONSUMED, target)
 
     def _note_numbers(self, op: ir.Operation) -> None:
-        """Notes the arguments of the function that are numbers, and that an op computes with."""
+        """Notes the arguments of the function that are scalars, and that an op computes with."""
         for number in consumers.numbers_of(op):
             self.read.setdefault(number, op)
 

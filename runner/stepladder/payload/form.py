@@ -10,7 +10,7 @@ from stepladder.runtime.problem import EpilogueOperand, FurtherResult, Window
 
 
 class Kind(Enum):
-    """What a tensor or a buffer holds."""
+    """The kind of content of a tensor or a buffer."""
 
     ARGUMENT = "an argument"
     EMPTY = "tensor.empty"
@@ -24,14 +24,14 @@ class Kind(Enum):
     INITIAL = "the initial value of a reduction"
 
 
-# What an elementwise op of the epilogue makes its result from, and of these what depends on the product.
+# The operands of an elementwise op of the epilogue, and those of them that depend on the product.
 READ = (Kind.ARGUMENT, Kind.ZEROS, Kind.ACCUMULATORS, Kind.ROUNDED, Kind.CONSUMED, Kind.DERIVED, Kind.NUMBER)
 PRODUCT = (Kind.ACCUMULATORS, Kind.ROUNDED, Kind.CONSUMED)
 
 
 @dataclass(frozen=True)
 class Content:
-    """What a value or a buffer holds.
+    """The content of a value or a buffer.
 
     Attributes:
         kind: of what.
@@ -46,7 +46,7 @@ class Content:
 
 @dataclass
 class Form:
-    """How a payload that the rule accepts is written.
+    """The form of an accepted payload.
 
     Attributes:
         accumulates: whether the function reads C.

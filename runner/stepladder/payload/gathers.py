@@ -27,8 +27,8 @@ def lower(function: ir.Operation) -> None:
 def _gathered(op: ir.Operation) -> ir.Value:
     """Creates the elements that a gather takes, at the insertion point.
 
-    The first axes of the result are those of the indices but the last one, along which are the coordinates of a place.
-    The others are those of the source, of which the gathered ones have one element, or are left out.
+    The first axes of the result are those of the indices but the last one, along which are the coordinates of a
+    position. The others are those of the source, of which the gathered ones have one element, or are left out.
     """
     source, indices = op.operands
     result = ir.RankedTensorType(op.results[0].type)
@@ -59,10 +59,10 @@ def _gathered(op: ir.Operation) -> ir.Value:
 
 
 def coordinates_of(indices: ir.Value, place: int) -> ir.Value:
-    """Returns one coordinate of all places: a part of the indices, or all of them where places have one.
+    """Returns one coordinate of all positions: a part of the indices, or all of them if positions have one coordinate.
 
     Args:
-        indices: of places, along the last axis the coordinates of each.
+        indices: the positions, along the last axis the coordinates of each.
         place: which coordinate.
     """
     type_ = ir.RankedTensorType(indices.type)

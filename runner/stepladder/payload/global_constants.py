@@ -18,7 +18,7 @@ def inline(function: ir.Operation) -> None:
         function: in its module; it is changed where there are such ops.
 
     Raises:
-        StepladderError: a global that has no number yet, or that functions may change.
+        StepladderError: a global that has no value yet, or that functions may change.
     """
     for op in walk(function, *_LOADS):
         _load(op)
@@ -32,13 +32,13 @@ def inline(function: ir.Operation) -> None:
             raise refuse(
                 op,
                 f"'memref.get_global' of @{name}, whose values are not constant",
-                "accepted: a memref.global with the keyword constant and its numbers; arguments for others",
+                "accepted: a memref.global with the keyword constant and its elements; arguments for others",
             )
         _replace(op, found.attributes["initial_value"])
 
 
 def _load(op: ir.Operation) -> None:
-    """Replaces the load of a global by its numbers; one that nothing reads goes."""
+    """Replaces the load of a global by its constant; one that nothing reads is erased."""
     if not list(op.results[0].uses):
         op.erase()
         return
@@ -48,7 +48,7 @@ def _load(op: ir.Operation) -> None:
         raise refuse(
             op,
             f"'{op.name}' of @{name}, whose values are not constant",
-            "accepted: an ml_program.global that is not mutable, with its numbers; arguments for others",
+            "accepted: an ml_program.global that is not mutable, with its elements; arguments for others",
         )
     with ir.InsertionPoint(op), op.location:
         value = {"value": found.attributes["value"]}

@@ -18,7 +18,7 @@ _QUOTIENTS = (ir.AffineFloorDivExpr, ir.AffineModExpr)
 
 
 def split(function: ir.Operation) -> None:
-    """Replaces the elementwise ops on static tensors whose maps have quotients or remainders of a loop by one number
+    """Replaces the elementwise ops on static tensors whose maps have quotients or remainders of a loop by one constant
     that divides its iterations, and else loops alone.
 
     A contraction stays: of a loop in two, one may be of one operand. So does an op on what a contraction or another
@@ -92,7 +92,7 @@ def _loop(item: ir.AffineExpr) -> int | None:
 
 
 def _number(item: ir.AffineExpr) -> int | None:
-    """Returns the divisor of a quotient; None where it is no number."""
+    """Returns the divisor of a quotient; None if it is not constant."""
     assert isinstance(item, ir.AffineBinaryExpr)
     return item.rhs.value if isinstance(item.rhs, ir.AffineConstantExpr) else None
 

@@ -1,4 +1,4 @@
-"""Elementwise ops that change nothing, such as a multiplication by 1: their operand takes the place of their result.
+"""Elementwise ops that change nothing, such as a multiplication by 1: their operand replaces their result.
 
 Fusion would fold the last elementwise op on a product away, and leave an epilogue without an op.
 """

@@ -6,14 +6,14 @@ from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import producer, walk
 from stepladder.payload.signature import set_signature
 
-# Ops that take places, and which operand these are.
+# Ops that take indices, and which operand these are.
 _PLACES = {"tensor.gather": 1, "tensor.scatter": 2}
 _CASTS = ("arith.index_cast",)
 
 
 def store(function: ir.Operation) -> None:
     """Has arguments that are tensors of `index` be of i64, and gathers, scatters, extractions and bodies of
-    `linalg.generic` read tensors of integers in the place of tensors of `index`.
+    `linalg.generic` read tensors of integers in place of tensors of `index`.
 
     Args:
         function: a function; it is changed where there are such tensors.
@@ -49,7 +49,7 @@ def _stored(value: ir.Value) -> ir.Value | None:
         return None
     shape = ir.RankedTensorType(value.type).shape
     type_ = ir.RankedTensorType.get(shape, ir.IntegerType.get_signless(64))
-    # The text of the numbers is that of integers.
+    # The text of the elements is that of integers.
     numbers = str(source.attributes["value"]).rpartition(" : ")[0]
     with ir.InsertionPoint(source), source.location:
         made = {"value": ir.Attribute.parse(f"{numbers} : {type_}")}

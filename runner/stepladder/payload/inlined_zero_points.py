@@ -21,7 +21,7 @@ def inlined(item: bodies.Structured) -> bodies.Structured | None:
         item: a linalg op on tensors, whose factors are not known.
 
     Returns:
-        The new op, whose factors are numbers of i8 less zero points; None where it would be another, and for an op that
+        The new op, whose factors are i8 values less zero points; None where it would be another, and for an op that
         no elementwise op of i32 makes the factors of: then nothing is changed.
     """
     if len(item.outputs) != 1 or len(item.op.results) != 1 or not bodies.reduces(item):
@@ -45,7 +45,7 @@ def inlined(item: bodies.Structured) -> bodies.Structured | None:
 
 
 def _subtraction(value: ir.Value, loops: Sequence[int | None]) -> bodies.Structured | None:
-    """Returns the elementwise op that makes a factor of i32 from numbers of i8 and other integers; None for another."""
+    """Returns the elementwise op that makes a factor of i32 from i8 values and other integers; None for another."""
     op = producer(value)
     if op is None or None in loops or not isinstance(value.type, ir.RankedTensorType) or number_of(value) is not None:
         return None

@@ -23,7 +23,7 @@ def entries(functions: Sequence[ir.Operation]) -> list[ir.Operation]:
 
 
 def inlined(module: ir.Module, functions: Sequence[ir.Operation]) -> ir.Operation | None:
-    """Returns a copy of a payload in which functions have the bodies of those that they call in the place of the calls.
+    """Returns a copy of a payload in which functions have the bodies of those that they call in place of the calls.
 
     A call of a function without a body stays.
 
@@ -69,7 +69,7 @@ def _check_calls(
         if callee in inside:
             caller, *others = (f"@{name}" for name in [*inside[inside.index(callee) :], callee])
             text = f"a recursive call: {caller} calls {', which calls '.join(others)}"
-            raise refuse(call, text, "accepted: calls without a cycle: the bodies of the functions take their places")
+            raise refuse(call, text, "accepted: calls without a cycle: the bodies of the functions replace them")
         if callee in known and callee not in checked:
             _check_calls(known[callee], known, inside, checked)
     checked.add(inside[-1])

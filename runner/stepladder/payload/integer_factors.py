@@ -99,7 +99,7 @@ def _factor(value: ir.Value, inputs: Sequence[ir.Value]) -> _Factor | None:
 
 
 def _replace(op: ir.Operation, factors: list[_Factor]) -> None:
-    """Creates the contraction of converted operands in the place of another one."""
+    """Creates the contraction of converted operands in place of another one."""
     operands = list(op.operands)
     body = op.regions[0].blocks[0]
     *inner, end = [item.operation for item in body.operations]
@@ -138,7 +138,7 @@ def _element(factor: _Factor, other: _Factor) -> ir.Type:
 
 
 def _converted(tensor: ir.Value, factor: _Factor, element: ir.Type) -> ir.Value:
-    """Creates the numbers of an operand in floating point, at the insertion point."""
+    """Creates the elements of an operand in floating point, at the insertion point."""
     assert factor.conversion is not None  # of every caller
     shape = ir.RankedTensorType(tensor.type).shape
     empty = ir.Operation.create("tensor.empty", results=[ir.RankedTensorType.get(shape, element)]).results[0]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.rounding import rounds_to_nearest
 
-# Casts of A's and B's elements that linalg.matmul has, of numbers with a sign.
+# Casts of A's and B's elements that linalg.matmul has, of signed integers.
 _SIGNED_CASTS = ("arith.extf", "arith.truncf", "arith.extsi", "arith.trunci", "arith.sitofp", "arith.fptosi")
 
 
@@ -56,7 +56,7 @@ def adds_and_rounds(generic: ir.Operation) -> bool:
 
 
 def rounds(generic: ir.Operation) -> bool:
-    """Tells whether an op writes each element of one input, rounded to nearest, to the same place of one output.
+    """Tells whether an op writes each element of one input, rounded to nearest, to the same position of one output.
 
     Args:
         generic: any op; one other than `linalg.generic` does not.
@@ -67,7 +67,7 @@ def rounds(generic: ir.Operation) -> bool:
 
 
 def _is_elementwise(generic: ir.Operation, *names: str) -> bool:
-    """Tells whether an op maps each element of one input to the same place of one output, by ops of these names."""
+    """Tells whether an op maps each element of one input to the same position of one output, by ops of these names."""
     if generic.name != "linalg.generic" or len(generic.operands) != 2:
         return False
     maps = [ir.AffineMapAttr(attribute).value for attribute in generic.attributes["indexing_maps"]]
@@ -90,10 +90,10 @@ def dependent(
         ops: of the body, in order.
         yields: what it yields for each output.
         so_far: its arguments for the outputs.
-        places: numbers of the outputs that are wanted.
+        places: indices of the outputs that are wanted.
 
     Returns:
-        The numbers of these and of those that they read, and the ops that make all of them, in order.
+        The indices of these and of those that they read, and the ops that compute all of them, in order.
     """
     kept = set(places)
     while True:

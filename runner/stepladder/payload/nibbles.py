@@ -1,6 +1,6 @@
 """Arguments of i4: buffers of i8 with two elements per byte, as in MLIR's emulation of narrow types.
 
-A byte has the numbers of two neighbours along the innermost axis, the first one in its low bits. Elementwise ops at the
+A byte has two neighbours along the innermost axis, the first one in its low bits. Elementwise ops at the
 beginning of the function unpack them.
 """
 
@@ -65,7 +65,7 @@ def _is_of_nibbles(type_: ir.Type) -> bool:
 
 
 def _replace(value: ir.Value, type_: ir.RankedTensorType, point: ir.InsertionPoint) -> None:
-    """Makes what takes a tensor of bytes take the numbers in it, a tensor of a type."""
+    """Makes the users of a tensor of bytes use the i4 elements in it, a tensor of a type."""
     users = users_of(value)
     if not users:
         return

@@ -114,7 +114,7 @@ def _of(op: ir.Operation, depends: dict[ir.Value, set[int]]) -> set[int]:
 
 
 def _dependences(operations: list[ir.Operation], contractions: list[int]) -> dict[ir.Value, set[int]]:
-    """Returns the contractions, by place, that each value depends on."""
+    """Returns the contractions, by position, that each value depends on."""
     depends: dict[ir.Value, set[int]] = {}
     for place, op in enumerate(operations):
         own = _of(op, depends) | ({place} if place in contractions else set())

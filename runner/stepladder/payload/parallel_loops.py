@@ -63,7 +63,7 @@ def _replace(loop: ir.Operation, bounds: list[tuple[int, ...]], outputs: list[ir
 
 
 def _make_part(part: ir.Operation) -> None:
-    """Replaces a part of a tensor that repeats one number, or holds nothing, by such a tensor."""
+    """Replaces a part of a splat tensor, or of an empty one, by such a tensor."""
     whole = producer(part.operands[0])
     type_ = ir.RankedTensorType(part.results[0].type)
     if whole is None or whole.name not in ("linalg.fill", "tensor.empty") or not type_.has_static_shape:

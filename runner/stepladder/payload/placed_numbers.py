@@ -10,7 +10,7 @@ _MAX_ELEMENTS = 16  # of a list, of which a kernel selects one
 
 
 def lower(function: ir.Operation) -> None:
-    """Replaces `tensor.insert`, `tensor.from_elements` of up to 16 numbers, and `tensor.pad` by computed numbers or by
+    """Replaces `tensor.insert`, `tensor.from_elements` of up to 16 scalars, and `tensor.pad` by computed scalars or by
     less than no elements.
 
     Args:
@@ -71,7 +71,7 @@ def _replace_list(op: ir.Operation) -> None:
 
 
 def _replace_padding(op: ir.Operation) -> None:
-    """Replaces a padding by a slice of what is left, and its insertion into copies of the number."""
+    """Replaces a padding by a slice of what is left, and its insertion into a splat of the scalar."""
     low, high = (list(ir.DenseI64ArrayAttr(op.attributes[f"static_{side}"])) for side in ("low", "high"))
     block = op.regions[0].blocks[0]
     number = block.operations[len(block.operations) - 1].operands[0]

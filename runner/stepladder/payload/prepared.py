@@ -27,7 +27,7 @@ def with_producers(
     elementwise ops. Sums of A and B, which the epilogue reads, are made of the same arguments.
 
     Args:
-        found: with roles of the arguments that stand for results of producers.
+        found: with roles of the arguments that represent results of producers.
         producers: what was separated.
         module: of the function that was left.
 

@@ -1,7 +1,7 @@
 """Elementwise ops that prepare A or B: separates them from the matmul, which reads their results as arguments.
 
 A producer is what an operand of the contraction is computed by, from arguments of the function, up to the views and
-extensions that the front takes. It is moved to a function of its own; an argument stands for its result, so that what
+extensions that the front takes. It is moved to a function of its own; an argument represents its result, so that what
 is left is a payload like any other, whose rule and front know nothing of producers.
 """
 
@@ -25,7 +25,7 @@ from stepladder.runtime.errors import StepladderError
 
 # Of a `linalg.transpose`: a kernel before the matmul computes it, as no layout of an operand has its order.
 PREPARED = "prepared"
-# Scalar ops beside those of epilogues, which compute places of numbers in packed ones.
+# Scalar ops beside those of epilogues, which compute positions of values in packed ones.
 _INDEX_OPS = ("arith.index_cast", "linalg.index")
 SCALARS = SCALAR_OPS.union(_INDEX_OPS)
 _STORED = (*FP8_TYPES, "f16", "bf16", "f32", "i8", "i32")
@@ -40,12 +40,12 @@ _SCALARS = "accepted in an op of a producer: " + ", ".join(sorted(SCALARS))
 
 @dataclass(frozen=True)
 class Producer:
-    """What makes an operand of the matmul.
+    """The producer of an operand of the matmul.
 
     Attributes:
-        number: of the argument that stands for the result in the function of the matmul.
+        number: index of the argument that represents the result in the function of the matmul.
         module: with one function, which has the arguments of the payload's and returns the result; alive as long as it.
-        arguments: numbers of the arguments that it reads, in order.
+        arguments: indices of the arguments that it reads, in order.
         operations: names of its scalar ops, in order.
         location: of the op that made the result.
     """

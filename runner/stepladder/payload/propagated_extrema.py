@@ -1,4 +1,4 @@
-"""Indices of extrema that a NaN takes, as TOSA's argmax: two reductions, to the extremum and to its first place."""
+"""Indices of extrema that a NaN takes, as TOSA's argmax: two reductions, to the extremum and to its first index."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from stepladder.mlir.linalg_ops import create_generic, create_loop_index, create
 from stepladder.mlir.traverse import producer, walk
 from stepladder.payload.selected_extrema import starts_from_a_number
 
-# By the numbers of the predicates of arith.cmpf: ugt, ult; with ogt and olt.
+# By the encoding of the predicates of arith.cmpf: ugt, ult; with ogt and olt.
 _FOLDS = {9: (arith.maximumf, 2), 11: (arith.minimumf, 4)}
 _OEQ, _ORD, _UNO = 1, 7, 14
 
 
 @dataclass(frozen=True)
 class _Extremum:
-    """A reduction to an extremum and its place.
+    """A reduction to an extremum and its index.
 
     Attributes:
-        value, place: numbers of its outputs.
-        predicate: by which a new value takes the place of the one so far.
-        loop: whose iterations are the places.
+        value, place: indices of its outputs.
+        predicate: by which a new value replaces the one so far.
+        loop: whose iterations are the indices.
     """
 
     value: int
@@ -86,7 +86,7 @@ def _extremum(op: ir.Operation) -> _Extremum | None:
     is_one = maps[1] == maps[2] and {*range(maps[0].n_dims)} - {*loops_of(maps[1])} == {loop}
     extents = dict(zip(maps[0].results, ir.RankedTensorType(op.operands[0].type).shape))
     size = extents.get(ir.AffineExpr.get_dim(loop))
-    # In a type that does not have all places, they wrap, and the largest number stands for none.
+    # In a type that does not represent all indices, they wrap, and the largest value represents none.
     has_all = size is not None and size <= _largest(ir.RankedTensorType(op.operands[1 + place].type).element_type)
     return _Extremum(value, place, predicate, loop) if is_one and has_all else None
 
@@ -97,7 +97,7 @@ def _largest(type_: ir.Type) -> int:
 
 
 def _separate(op: ir.Operation, found: _Extremum) -> None:
-    """Creates the extremum, and the first place of what is equal to it and exceeds what the reduction starts from."""
+    """Creates the extremum, and the first index of what is equal to it and exceeds what the reduction starts from."""
     given, *starts = op.operands
     maps = indexing_maps(op)
     fold, exceeds = _FOLDS[found.predicate]

@@ -7,26 +7,26 @@ from stepladder.mlir.traverse import attributes_of, producer
 
 
 def stored_number(type_: ir.Type) -> ir.Type:
-    """Returns the type that a buffer has of a number: i64 of an index.
+    """Returns the type of a scalar in a buffer: i64 of an index.
 
     Args:
-        type_: of the number.
+        type_: of the scalar.
     """
     return ir.IntegerType.get_signless(64) if isinstance(type_, ir.IndexType) else type_
 
 
 def as_number(value: ir.Value, type_: ir.Type) -> ir.Value:
-    """Returns a stored number in its own type, at the insertion point.
+    """Returns a stored scalar in its own type, at the insertion point.
 
     Args:
         value: of the type that `stored_number` gives.
-        type_: of the number.
+        type_: of the scalar.
     """
     return arith.index_cast(type_, value) if value.type != type_ else value
 
 
 def decides(op: ir.Operation) -> bool:
-    """Tells whether an op computes a number that conditions of branches alone depend on.
+    """Tells whether an op computes a scalar that conditions of branches alone depend on.
 
     Args:
         op: any op.

@@ -36,7 +36,7 @@ def read_view(view: ir.Operation, source: ir.Value, places: Sequence[ir.Value]) 
     Args:
         view: one of VIEWS.
         source: the tensor that the buffer holds.
-        places: its other operands, as numbers of the function on tensors.
+        places: its other operands, as scalars of the function on tensors.
 
     Raises:
         StepladderError: a slice whose size is not static, or elements beside the buffer.
@@ -65,7 +65,7 @@ def write_view(view: ir.Operation, value: ir.Value, source: ir.Value, places: Se
         view: one of VIEWS.
         value: the tensor that is written to the view.
         source: the tensor that the buffer holds before.
-        places: its other operands, as numbers of the function on tensors.
+        places: its other operands, as scalars of the function on tensors.
 
     Raises:
         StepladderError: as `read_view`; also a `memref.reinterpret_cast` of other than all elements.
@@ -106,7 +106,7 @@ def _transposed(value: ir.Value, order: Sequence[int], type_: ir.Type) -> ir.Val
 
 
 def _within(offset: ir.Value, most: int) -> ir.Value:
-    """Returns an offset that is moved into the buffer where elements would lie beyond it."""
+    """Returns an offset that is moved into the buffer where elements would be beyond it."""
     index = ir.IndexType.get()
     return arith.minsi(arith.maxsi(offset, arith.constant(index, 0)), arith.constant(index, most))
 
@@ -129,7 +129,7 @@ def _place(view: ir.Operation, of_offset: int = 0) -> tuple[int, list[int], list
     if not is_static or not is_plain or last >= math.prod(source.shape):
         raise refuse(
             view,
-            f"{_PLACED} at a place that is not static, or of elements that its source does not have",
+            f"{_PLACED} at an offset that is not static, or of elements that its source does not have",
             "accepted: static offsets, sizes and strides of at least 0, within a row-major source",
         )
     return offsets[0], sizes, strides
@@ -150,7 +150,7 @@ def _dense_order(view: ir.Operation) -> list[int] | None:
 def _read_placed(
     view: ir.Operation, source: ir.Value, places: Sequence[ir.Value], type_: ir.RankedTensorType
 ) -> ir.Value:
-    """Returns the elements that a `memref.reinterpret_cast` takes: in another order, or by computed places."""
+    """Returns the elements that a `memref.reinterpret_cast` takes: in another order, or by computed offsets."""
     offset, sizes, strides = _place(view, of_offset=len(places))
     order = None if places else _dense_order(view)
     if order is not None:
@@ -202,7 +202,7 @@ def _slice(
     """Returns the slice of a tensor, or the tensor with a slice replaced, that a `memref.subview` of static size is."""
     if any(_DYNAMIC in numbers for numbers in numbers_of(view)[1:]):
         raise refuse(
-            view, "a memref.subview whose sizes or strides are not static", "accepted: static ones, at any place"
+            view, "a memref.subview whose sizes or strides are not static", "accepted: static ones, at any offset"
         )
     attributes: dict[str, ir.Attribute] = {field: view.attributes[field] for field in _FIELDS}
     attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1] * len(operands) + [len(places), 0, 0])

@@ -1,7 +1,7 @@
 """Raises a function on buffers and scalars to one on tensors, which may become several kernels.
 
 A buffer becomes the tensor that it holds: an argument where an op reads what the caller put there, and a result where
-an op writes it. Numbers become tensors of one element.
+an op writes it. Scalars become tensors of one element.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _ALLOCATIONS = ("memref.alloc", "memref.alloca")
 _NOTHING = ("memref.dealloc",)
 # Those that `payload.unrolled_loops` writes out are gone.
 _LOOPS = ("scf.for", "scf.forall", "scf.parallel", "scf.while")
-# Numbers of generic and of global memory in NVVM.
+# Encodings of generic and of global memory in NVVM.
 _GLOBAL_SPACES = (0, 1)
 _OF_NUMBERS = "accepted: linalg.fill, and the bodies of linalg.generic and linalg.map"
 
 
 def is_raisable(function: ir.Operation) -> bool:
-    """Tells whether a function has arguments or results that raising changes: static buffers, or numbers as arguments;
+    """Tells whether a function has arguments or results that raising changes: static buffers, or scalars as arguments;
     the others are tensors.
 
     Args:
@@ -85,7 +85,7 @@ def raised(function: ir.Operation) -> ir.Module:
 
     Raises:
         StepladderError: an op on buffers that has no counterpart on tensors, or one that reads elements of a buffer
-            that it writes at other places.
+            that it writes at other positions.
     """
     with function.location:
         module = ir.Module.create()
@@ -134,7 +134,7 @@ class _Raising:
         self.old = function.regions[0].blocks[0]
         self.block = block
         arguments = list(zip(self.old.arguments, block.arguments))
-        # What buffers hold so far, numbers as tensors, and other values.
+        # The current contents of buffers, scalars as tensors, and other values.
         self.held: dict[ir.Value, ir.Value] = {old: new for old, new in arguments if _is_memory(old)}
         self.numbers: dict[ir.Value, ir.Value] = {old: new for old, new in arguments if is_number(old.type)}
         self.known: dict[ir.Value, ir.Value] = dict(arguments)
@@ -238,7 +238,7 @@ class _Raising:
         return new.results[0]
 
     def _raise_linalg(self, op: ir.Operation, numbers: Sequence[ir.Value]) -> None:
-        """Creates a linalg op on tensors, and stores what it writes to buffers; numbers become its first operands."""
+        """Creates a linalg op on tensors, and stores what it writes to buffers; scalars become its first operands."""
         if not len(op.regions) and op.name != _SOFTMAX:
             raise refuse(op, f"'{op.name}' on buffers", _ACCEPTED)
         outputs = [number for number in range(len(op.operands)) if is_output(op, number)]
@@ -299,13 +299,13 @@ class _Raising:
         return found
 
     def _scalar(self, value: ir.Value) -> ir.Value:
-        """Returns a number outside of linalg ops; one that is an argument is the element of a tensor."""
+        """Returns a scalar outside of linalg ops; one that is an argument is the element of a tensor."""
         if value not in self.numbers:
             return self.known[value]
         return as_number(_element(self.numbers[value], []), value.type)
 
     def _operand(self, op: ir.Operation, number: int, is_output: bool) -> ir.Value:
-        """Returns the tensor, or the number, for an operand of a linalg op; an empty one if it only writes it."""
+        """Returns the tensor, or the scalar, for an operand of a linalg op; an empty one if it only writes it."""
         value = op.operands[number]
         if not _is_memory(value):
             return self.known[value]
@@ -316,7 +316,7 @@ class _Raising:
     def _with_numbers(
         self, op: ir.Operation, numbers: Sequence[ir.Value], values: Sequence[ir.Value], outputs: Sequence[int]
     ) -> tuple[ir.Operation, ir.Block]:
-        """Creates a `linalg.generic` for an op that takes numbers; its body is empty."""
+        """Creates a `linalg.generic` for an op that takes scalars; its body is empty."""
         if op.name not in ("linalg.generic", "linalg.fill", "linalg.map"):
             raise refuse(op, f"'{op.name}' has a scalar argument", _OF_NUMBERS)
         maps = element_order(op) if op.name == "linalg.map" else indexing_maps(op)
@@ -355,7 +355,7 @@ class _Raising:
         return self.held[buffer]
 
     def _places(self, view: ir.Operation) -> list[ir.Value]:
-        """Returns the numbers that a view takes beside its buffer."""
+        """Returns the scalars that a view takes beside its buffer."""
         return [self._scalar(value) for value in list(view.operands)[1:]]
 
     def _write(self, buffer: ir.Value, value: ir.Value, user: ir.Operation) -> None:

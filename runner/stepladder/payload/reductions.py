@@ -23,7 +23,7 @@ _ACCEPTED = (
 
 @dataclass(frozen=True)
 class Reduction:
-    """How a structured op reduces a matrix.
+    """A reduction of a matrix by a structured op.
 
     Attributes:
         axis: the loop that is folded: 0 for the rows of a column, 1 for the columns of a row.

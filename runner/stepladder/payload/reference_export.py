@@ -1,7 +1,7 @@
 """Exports the function of a payload as a reference program (`runtime.reference`).
 
 It reads the payload's linalg IR as it was given, independently of `payload.matmul`: an op that the recognizer overlooks
-is computed here, and the numbers differ. Reads and writes of buffers become values: each buffer holds one at a time.
+is computed here, and the values differ. Reads and writes of buffers become values: each buffer holds one at a time.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _is_tensor(value: ir.Value) -> bool:
 
 
 class _Export:
-    """The numbers of a function's values, and the value that each buffer holds."""
+    """The indices of a function's values, and the value that each buffer holds."""
 
     def __init__(self, function: ir.Operation, roles: Mapping[int, str]) -> None:
         self.function = function
@@ -208,14 +208,14 @@ class _Export:
             self._integers[op.results[0]] = attribute.value
         if isinstance(attribute, ir.DenseElementsAttr):
             if not attribute.is_splat:
-                raise _refusal(op, "a constant of several numbers")
+                raise _refusal(op, "a constant that is not a splat")
             attribute = attribute.get_splat_value()
         self.instructions.append(
             Constant(self._new(op.results[0]), *self._type(op.results[0], op), self._number(op, attribute))
         )
 
     def _number(self, op: ir.Operation, attribute: ir.Attribute) -> int | str:
-        """Returns a number as a program holds it."""
+        """Returns a scalar as a program holds it."""
         if not isinstance(attribute, (ir.IntegerAttr, ir.FloatAttr, ir.BoolAttr)):
             raise _refusal(op, f"the constant {attribute}")
         value = attribute.value

@@ -16,11 +16,11 @@ ACCEPTED = (
 
 
 class Located(Protocol):
-    """What a refusal is about: an op, a value, or another thing with a place in the payload."""
+    """The subject of a refusal: an op, a value, or another object with a location in the payload."""
 
     @property
     def location(self) -> ir.Location:
-        """Its place."""
+        """Its location."""
         ...
 
 
@@ -48,7 +48,7 @@ def refuse_fill(op: ir.Operation, number: object) -> StepladderError:
     """
     found = f": {number}" if isinstance(number, (int, float)) else ""
     if not _starts_sums(op):
-        return refuse(op, f"linalg.fill makes an operand, or overwrites a result, with copies of one number{found}")
+        return refuse(op, f"linalg.fill makes an operand, or overwrites a result, with copies of one scalar{found}")
     return refuse(
         op,
         f"linalg.fill starts the accumulator from something other than the constant 0{found}",

@@ -15,7 +15,7 @@ MAX_RESULTS = 3  # beside C: those that the manifest of a kernel has roles for
 
 @dataclass
 class Results:
-    """What is stored of the product, by number of the argument that it is stored in, or of a new argument.
+    """The stored results of the product, by the index of the argument that each is stored in, or of a new argument.
 
     Attributes:
         values: the value or the buffer.
@@ -42,7 +42,7 @@ class Results:
         """Returns which result is C: the one whose buffer is read too, or else the first; no reduction.
 
         Args:
-            read: numbers of the arguments that are read.
+            read: indices of the arguments that are read.
 
         Raises:
             StepladderError: several results whose buffers are read, or reductions alone.
@@ -70,7 +70,7 @@ class Results:
 
         Args:
             c: number of C.
-            roles: by number of the argument; grows.
+            roles: by index of the argument; grows.
 
         Raises:
             StepladderError: too many, or one that overwrites an operand.

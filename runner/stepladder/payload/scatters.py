@@ -1,4 +1,4 @@
-"""`tensor.scatter` as linalg ops: a reduction finds the update of each place, and an elementwise op takes it."""
+"""`tensor.scatter` as linalg ops: a reduction finds the update of each position, and an elementwise op takes it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from stepladder.payload.gathers import coordinates_of
 
 
 def lower(function: ir.Operation) -> None:
-    """Replaces each `tensor.scatter` of static tensors, whose places are unique as the op requires.
+    """Replaces each `tensor.scatter` of static tensors, whose positions are unique as the op requires.
 
-    No kernel writes an element at a place that it computes: the kernels of the result look for what is written there.
-    One with indices of type `index` stays: no buffer has this type.
+    No kernel writes an element at a position that it computes: the kernels of the result look for what is written
+    there. One with indices of type `index` stays: no buffer has this type.
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -33,11 +33,11 @@ def lower(function: ir.Operation) -> None:
 def _scattered(op: ir.Operation) -> ir.Value:
     """Creates the destination with the elements that a scatter writes, at the insertion point.
 
-    The first axes of the source are those of the indices but the last one, along which are the coordinates of a place.
-    The others are those of the destination, of which the scattered ones have one element, or are left out.
+    The first axes of the source are those of the indices but the last one, along which are the coordinates of a
+    position. The others are those of the destination, of which the scattered ones have one element, or are left out.
     """
     source, destination, indices = op.operands
-    if ir.RankedTensorType(indices.type).rank == 1:  # a single place
+    if ir.RankedTensorType(indices.type).rank == 1:  # a single position
         source, indices = _with_an_axis(source), _with_an_axis(indices)
     type_ = ir.RankedTensorType(destination.type)
     axes = list(ir.DenseI64ArrayAttr(op.attributes["scatter_dims"]))
@@ -66,7 +66,7 @@ def _scattered(op: ir.Operation) -> ir.Value:
 
 
 def _update_of_each_place(indices: ir.Value, extents: list[int]) -> ir.Value:
-    """Creates the number of the update of each place along the scattered axes, -1 where there is none."""
+    """Creates the number of the update of each position along the scattered axes, -1 where there is none."""
     i32, index = ir.IntegerType.get_signless(32), ir.IndexType.get()
     count = len(extents)
     inputs = [_collapsed(coordinates_of(indices, place), None) for place in range(count)]

@@ -1,4 +1,4 @@
-"""Reductions that select the larger or smaller number by a comparison, as by `arith.maxnumf` or `arith.maxsi`.
+"""Reductions that select the larger or smaller value by a comparison, as by `arith.maxnumf` or `arith.maxsi`.
 
 TOSA's argmax is written so, beside the index that the same comparison selects.
 """
@@ -27,7 +27,7 @@ _NEGATED = {
         ("arith.cmpi", {0: 1, 2: 5, 3: 4, 6: 9, 7: 8}),
     )
 }
-# By the numbers of the predicates: ogt and oge, olt and ole; sgt and sge, slt and sle; ugt and uge, ult and ule.
+# By the encoding of the predicates: ogt and oge, olt and ole; sgt and sge, slt and sle; ugt and uge, ult and ule.
 _FOLDS = {
     "arith.cmpf": {2: "arith.maxnumf", 3: "arith.maxnumf", 4: "arith.minnumf", 5: "arith.minnumf"},
     "arith.cmpi": {

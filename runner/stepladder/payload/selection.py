@@ -30,7 +30,7 @@ class Selection:
         module: with the function alone; the payload itself where it holds nothing else.
         function: its name in the payload; None where the payload has no function with a body.
         others: names of the other functions, which stay in the payload as they are.
-        constants: the data of constants that are arguments of the function in the new module, by number.
+        constants: the data of constants that are arguments of the function in the new module, by index.
     """
 
     module: ir.Module
@@ -43,7 +43,7 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     """Returns the function of a payload that is compiled.
 
     Its name in the new module is one that PTX takes; characters that PTX does not take become underscores. Constants of
-    several numbers become arguments after its own. Functions such as powers with constant integers become ops that all
+    several elements become arguments after its own. Functions such as powers with constant integers become ops that all
     that follows computes (`payload.expansions`), buffers of i4 become buffers of i8 (`payload.nibbles`), constants that
     ops shift by arithmetic (`payload.shift_distances`), and buffers with gaps windows of buffers without
     (`payload.windows`). Elementwise ops that change nothing are left out (`payload.identities`), as are ops that no

@@ -1,7 +1,7 @@
 """Shift distances from a small constant: arithmetic on indices in its place.
 
-Exporters of weights with several numbers in an integer write the places of their bits as a constant, `[0, 4, 8, ...]`.
-What its elements are is known only as long as it is one: an argument may hold more than a type has bits.
+Exporters of weights with several values in an integer write the positions of their bits as a constant, `[0, 4, 8,
+...]`. What its elements are is known only as long as it is one: an argument may hold more than a type has bits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stepladder.mlir.traverse import users_of
 from stepladder.payload.constants import constants_of, integers_of
 from stepladder.payload.consumers import SHIFTS
 
-_MAX = 16  # numbers that a chain of selections takes
+_MAX = 16  # values that a chain of selections takes
 
 
 def compute(function: ir.Operation) -> None:

@@ -13,12 +13,12 @@ from stepladder.payload.front import bodies
 from stepladder.runtime.errors import StepladderError
 
 SUMS = "i32"  # the type in which products of i8 are summed
-SIGN = -128  # of i8; exchanging this bit makes a number from 0 to 255 one from -128 to 127
+SIGN = -128  # of i8; exchanging this bit makes an integer from 0 to 255 one from -128 to 127
 
 
 @dataclass(frozen=True)
 class ShiftedNumber:
-    """Numbers of i8 and an offset.
+    """i8 values and an offset.
 
     Attributes:
         source: the tensor of i8.
@@ -34,14 +34,14 @@ class ShiftedNumber:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The least and the largest number."""
+        """The least and the largest value."""
         least = 0 if self.is_unsigned else SIGN
         return least + self.offset, least + 255 + self.offset
 
 
 @dataclass(frozen=True)
 class ZeroPoint:
-    """A zero point that is no constant: a number or a tensor of integers of up to 32 bits, and the loops along its
+    """A zero point that is no constant: a scalar or a tensor of integers of up to 32 bits, and the loops along its
     axes, None for an index of 0; none of them is summed over."""
 
     value: ir.Value
@@ -58,7 +58,7 @@ class ShiftedFactor:
     zero: ZeroPoint | None = None
 
 
-# Numbers of i8 and an offset, a constant, or None for anything else.
+# i8 values and an offset, a constant, or None for anything else.
 Known = ShiftedNumber | int | None
 
 
@@ -125,13 +125,13 @@ def _reads(value: ir.Value, argument: ir.Value) -> bool:
 
 
 def number_of(value: ir.Value) -> Known:
-    """Returns what a tensor or a number of a function is: numbers of i8 and an offset, or copies of a constant.
+    """Returns what a tensor or a scalar of a function is: i8 values and an offset, or copies of a constant.
 
     Args:
         value: on tensors.
 
     Returns:
-        The numbers or the constant; None where it is something else.
+        The values or the constant; None where it is something else.
     """
     if not isinstance(value.type, ir.RankedTensorType):
         return _constant(value)
@@ -170,7 +170,7 @@ def elementwise(op: ir.Operation) -> bodies.Structured | None:
 
 
 def _copies(value: ir.Value) -> int | None:
-    """Returns the number that all elements of a tensor are; None where it is not known."""
+    """Returns the value that all elements of a tensor are; None where it is not known."""
     op = producer(value)
     if op is None:
         return None
@@ -181,7 +181,7 @@ def _copies(value: ir.Value) -> int | None:
 
 
 def _constant(value: ir.Value) -> int | None:
-    """Returns the integer of a constant, a number or a tensor of copies of it; None for another value."""
+    """Returns the integer of a constant, a scalar or a splat tensor of it; None for another value."""
     number = constant_number(value)
     return number.value if isinstance(number, ir.IntegerAttr) else None
 
@@ -215,7 +215,7 @@ def _scalar(value: ir.Value, known: Mapping[ir.Value, Known]) -> Known:
 
 
 def _shifted(number: ShiftedNumber, shift: int, value: ir.Value) -> ShiftedNumber | None:
-    """Returns numbers with another offset; None where the type of the value does not hold them all."""
+    """Returns values with another offset; None where the type of the value does not hold them all."""
     found = replace(number, offset=number.offset + shift)
     half = 1 << ir.IntegerType(value.type).width - 1
     is_wide = str(value.type) == SUMS  # wraps as the sums do

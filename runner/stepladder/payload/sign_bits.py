@@ -1,7 +1,7 @@
 """Arithmetic on the sign bit of floating-point values, by casts to integers and back, as floating-point ops.
 
 Of a cast there and back that changes the sign alone, the result is a magnitude, a negative or the magnitude of one
-number with the sign of another, for all numbers and NaN; unlike those of bits, their errors are known across zero.
+value with the sign of another, for all values and NaN; unlike those of bits, their errors are known across zero.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from stepladder.mlir.types import bit_width, element_of
 
 _CAST = "arith.bitcast"
 _FUSE = "linalg-fuse-elementwise-ops"
-# The ops on a number, in order, by what changes its bits: the op, whether its mask is the sign, or all other bits.
+# The ops on a value, in order, by what changes its bits: the op, whether its mask is the sign, or all other bits.
 _CHANGES = {
     ("arith.andi", False, True): ("math.absf",),
     ("arith.xori", True, False): ("arith.negf",),
@@ -22,7 +22,7 @@ _CHANGES = {
 
 
 def replace(function: ir.Operation) -> None:
-    """Replaces casts of bits to floating point by ops on the numbers that the bits are of, where only the sign differs.
+    """Replaces casts of bits to floating point by ops on the values that the bits are of, where only the sign differs.
 
     Casts and masks in several `linalg.generic` ops are fused before.
 
@@ -90,7 +90,7 @@ def _has_no_sign(bits: ir.Value, sign: int) -> bool:
 
 
 def _number_of_sign(bits: ir.Value, type_: ir.Type) -> ir.Value | None:
-    """Returns the number whose sign alone some bits are."""
+    """Returns the value whose sign alone some bits are."""
     source = producer(bits)
     if source is None or source.name != "arith.andi":
         return None
@@ -115,7 +115,7 @@ def _erase_unread(value: ir.Value) -> None:
 
 
 def _sign_of(type_: ir.Type) -> int:
-    """Returns the bit that is the sign of numbers of a type."""
+    """Returns the bit that is the sign of values of a type."""
     return 1 << bit_width(element_of(type_)) - 1
 
 

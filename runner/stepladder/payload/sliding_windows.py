@@ -2,7 +2,7 @@
 
 The indexing map of such an op has sums of loops: an element of the result is computed from a window of the operand.
 Along a window of one element, as in a convolution of 1 x 1, the sum is a loop. Otherwise the elements of all windows
-become a tensor with an axis for each loop, by an op that reads the operand at computed places: a convolution is a
+become a tensor with an axis for each loop, by an op that reads the operand at computed offsets: a convolution is a
 matmul of it (im2col). So do the elements of a diagonal, of one row of several, and of rows that are read repeatedly.
 """
 
@@ -24,7 +24,7 @@ _QUOTIENTS = {
 
 
 def gather(function: ir.Operation) -> None:
-    """Replaces the linalg ops on static tensors that read windows, or elements at other computed places.
+    """Replaces the linalg ops on static tensors that read windows, or elements at other computed offsets.
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -40,7 +40,7 @@ def gather(function: ir.Operation) -> None:
 
 def _is_static(op: ir.Operation) -> bool:
     types = [operand.type for operand in op.operands]
-    shaped = [type_ for type_ in types if not is_number(type_)]  # zero points are numbers
+    shaped = [type_ for type_ in types if not is_number(type_)]  # zero points are scalars
     return all(isinstance(type_, ir.RankedTensorType) and type_.has_static_shape for type_ in shaped)
 
 
@@ -54,7 +54,7 @@ def _is_computed(operand: ir.Value, map_: ir.AffineMap) -> bool:
 
 
 def _is_readable(map_: ir.AffineMap) -> bool:
-    """Tells whether a map has loops, numbers, their sums, products and quotients alone."""
+    """Tells whether a map has loops, constants, their sums, products and quotients alone."""
 
     def readable(item: ir.AffineExpr) -> bool:
         return isinstance(item, ir.AffineDimExpr | ir.AffineConstantExpr) or (

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-# An array of any library, or a number.
+# An array of any library, or a scalar.
 Array = Any
 
 
@@ -20,7 +20,7 @@ class Functions(Protocol):
         """Returns elements of `x` where a condition is true, and of `y` elsewhere.
 
         Args:
-            condition: truth values.
+            condition: booleans.
             x: elements; `y`: others.
         """
         ...
@@ -66,7 +66,7 @@ class Functions(Protocol):
         ...
 
     def floor(self, x: Array, /) -> Array:
-        """Returns the next whole numbers below.
+        """Returns the next integers below.
 
         Args:
             x: elements.
@@ -152,7 +152,7 @@ def lgamma(x: Array, functions: Functions) -> Array:
     """Returns the logarithm of the absolute value of the gamma function.
 
     Args:
-        x: numbers of f32 or f64.
+        x: f32 or f64 values.
         functions: of their library.
     """
     is_left, size = x < 0.5, functions.abs(x)
@@ -163,7 +163,7 @@ def lgamma(x: Array, functions: Functions) -> Array:
     log_base = functions.log1p(z / (_G + 0.5)) + math.log(_G + 0.5)
     power = (z + 0.5 - (z + (_G + 0.5)) / log_base) * log_base
     right = power + functions.log(series) + 0.5 * math.log(2 * math.pi)
-    # By the reflection, with the sine of what is left of the next whole number.
+    # By the reflection, with the sine of what is left of the next integer.
     rest = size - functions.floor(size)
     rest = functions.where(rest > 0.5, 1.0 - rest, rest)
     left = math.log(math.pi) - functions.log(functions.sin(rest * math.pi)) - right
@@ -172,10 +172,10 @@ def lgamma(x: Array, functions: Functions) -> Array:
 
 
 def digamma(x: Array, functions: Functions) -> Array:
-    """Returns the derivative of the logarithm of the gamma function; NaN of negative whole numbers.
+    """Returns the derivative of the logarithm of the gamma function; NaN of negative integers.
 
     Args:
-        x: numbers of f32 or f64.
+        x: f32 or f64 values.
         functions: of their library.
     """
     is_left = x < 0.0
@@ -188,7 +188,7 @@ def digamma(x: Array, functions: Functions) -> Array:
     inverse = 1.0 / (z * z)
     series = _polynomial(inverse, _DIGAMMA) * inverse
     right = shifted + functions.log(z) - 0.5 / z + series
-    # By the reflection, with the cotangent of what is left of the whole number below.
+    # By the reflection, with the cotangent of what is left of the integer below.
     rest = x - functions.floor(x)
     cotangent = functions.cos(rest * math.pi) / functions.sin(rest * math.pi)
     left = functions.where(rest <= 0.0, math.nan, right - cotangent * math.pi)
@@ -200,7 +200,7 @@ def erfc(x: Array, functions: Functions, split: float) -> Array:
     """Returns 1 - erf(x), exact in relation to its size.
 
     Args:
-        x: numbers of f32 or f64.
+        x: f32 or f64 values.
         functions: of their library.
         split: 2^s + 1, of s bits that are half of those of a number of the type.
     """
@@ -222,7 +222,7 @@ def erfinv(x: Array, functions: Functions, steps: int) -> Array:
     """Returns the inverse of the error function; beyond -1 and 1, NaN.
 
     Args:
-        x: numbers of f32 or f64.
+        x: f32 or f64 values.
         functions: of their library.
         steps: of Newton's method, after an approximation of f32.
     """

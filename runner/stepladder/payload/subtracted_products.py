@@ -56,7 +56,7 @@ def _separate(op: ir.Operation, subtraction: ir.Operation) -> None:
     with ir.InsertionPoint.after(op), op.location:
         identity = ir.AffineMap.get_identity(type_.rank)
         start = producer(output)
-        # The one number that a tensor repeats, or None; a buffer is read as the output.
+        # The scalar of a splat tensor, or None; a buffer is read as the output.
         number = start.operands[0] if start is not None and start.name == "linalg.fill" else None
         given = [sums if is_buffer else op.results[0], *([] if is_buffer or number is not None else [output])]
         difference, body = create_generic(given, [empty], [identity] * (len(given) + 1))

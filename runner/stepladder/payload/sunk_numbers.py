@@ -1,6 +1,6 @@
-"""Numbers that a function computes outside of its linalg ops: each op that reads one computes it.
+"""Scalars that a function computes outside of its linalg ops: each op that reads one computes it.
 
-Kernels take tensors, and numbers of the caller. What is computed from these between the ops, such as a product of two
+Kernels take tensors, and scalars of the caller. What is computed from these between the ops, such as a product of two
 factors or an element of a tensor, is part of the bodies that read it.
 """
 
@@ -16,10 +16,10 @@ _ELEMENT = "tensor.extract"
 
 
 def sink(function: ir.Operation) -> None:
-    """Moves numbers that ops of a function compute into the bodies of its linalg ops, and into its fills.
+    """Moves scalars that ops of a function compute into the bodies of its linalg ops, and into its fills.
 
     Args:
-        function: a function of one block; it is changed where there are such numbers.
+        function: a function of one block; it is changed if there are such scalars.
     """
     if len(function.regions[0].blocks) != 1:
         return
@@ -34,7 +34,7 @@ def sink(function: ir.Operation) -> None:
 
 
 def _chain(value: ir.Value, block: ir.Block) -> list[ir.Operation]:
-    """Returns the ops of a block that compute a number, in order; none of a constant."""
+    """Returns the ops of a block that compute a scalar, in order; none for a constant."""
     op = producer(value)
     is_number = not isinstance(value.type, ir.ShapedType)
     if op is None or op.block != block or not is_number or op.name == "arith.constant":
@@ -66,7 +66,7 @@ def _sink_into(op: ir.Operation, block: ir.Block) -> None:
 
 
 def _replace_fill(op: ir.Operation) -> None:
-    """Replaces a fill with a number by an op that computes the number."""
+    """Replaces a fill with a scalar by an op that computes the scalar."""
     number, output = op.operands
     block = op.block
     rank = ir.RankedTensorType(output.type).rank
@@ -80,7 +80,7 @@ def _replace_fill(op: ir.Operation) -> None:
 
 
 def _chooses_a_tensor(op: ir.Operation) -> bool:
-    """Tells whether an op chooses one of two tensors by one number."""
+    """Tells whether an op chooses one of two tensors by one scalar."""
     return isinstance(op.results[0].type, ir.RankedTensorType) and not isinstance(op.operands[0].type, ir.ShapedType)
 
 

@@ -1,6 +1,6 @@
 """Parts of a function that no result depends on: operands that bodies read in form alone, and ops that nothing reads.
 
-A body such as `x - x` of integers folds to a number, and one that chooses one of two equal values to this value: the
+A body such as `x - x` of integers folds to a constant, and one that chooses one of two equal values to this value: the
 operand is then none that an epilogue reads, and the product that it comes from may be none of the function.
 """
 
@@ -218,7 +218,7 @@ def _outputs_of(op: ir.Operation) -> int:
 
 
 def _is_pure(op: ir.Operation) -> bool:
-    """Tells whether an op only makes its results, of numbers, tensors and buffers that it reads."""
+    """Tells whether an op only makes its results, of scalars, tensors and buffers that it reads."""
     if any(isinstance(result.type, ir.MemRefType) for result in op.results) and op.name != "memref.get_global":
         return False
     return op.name in _PURE or op.name.partition(".")[0] in _PURE_DIALECTS

@@ -1,4 +1,4 @@
-"""Loops around buffers, or parts of tensors at computed places, as their iterations, one after the other.
+"""Loops around buffers, or parts of tensors at computed offsets, as their iterations, one after the other.
 
 Tilings of upstream compute the offsets of such parts by `affine.apply`, and extents at edges by `affine.min`.
 """
@@ -18,8 +18,8 @@ _BOUNDS = 3
 
 
 def unroll(function: ir.Operation) -> None:
-    """Unrolls the loops around ops on buffers, or in which parts of tensors are at computed places, and folds the
-    places.
+    """Unrolls the loops around ops on buffers, or in which parts of tensors are at computed offsets, and folds the
+    offsets.
 
     Args:
         function: it is changed where there are such loops with constant bounds.
@@ -77,7 +77,7 @@ def _is_place(op: ir.Operation) -> bool:
 
 
 def _iterations(loop: ir.Operation) -> range:
-    """Returns the numbers that a loop counts, none where its bounds are no constants."""
+    """Returns the values of a loop's induction variable, none if its bounds are not constant."""
     sources = [producer(operand) for operand in list(loop.operands)[:_BOUNDS]]
     constants = [item for item in sources if item is not None and item.name == "arith.constant"]
     low, high, step = (

@@ -1,11 +1,11 @@
 """Zero points of quantized operands: a sum of products of differences becomes one of stored elements, and corrections.
 
-Matrix units multiply i8. A product of numbers of i8 less constants, which need nine bits, is
+Matrix units multiply i8. A product of i8 values less constants, which need nine bits, is
 
     sum (a - x)(b - y) = sum a b - sum y (a - x) - sum x b
 
 The first sum is the matmul, and the others are vectors along the rows and columns of C, which kernels before the
-matmul's compute and its epilogue subtracts. Integers of 32 bits wrap, so that the equation holds for all numbers.
+matmul's compute and its epilogue subtracts. Integers of 32 bits wrap, so that the equation holds for all values.
 
 Zero points that are no constants, one for all or one for each row or column of C, are operands of the epilogue:
 
@@ -69,7 +69,7 @@ def expand(function: ir.Operation) -> list[ir.Value]:
 
 
 def _is_shifted(factor: ShiftedFactor) -> bool:
-    """Tells whether more than views and extensions make a factor of numbers of i8."""
+    """Tells whether more than views and extensions make a factor of i8 values."""
     casts = [bodies.casts_of_one(bodies.structured(op)) for op in factor.number.path if op.name not in TENSOR_RESHAPES]
     are_extensions = all(names is not None and set(names) <= set(bodies.EXTENSIONS) for names in casts)
     has_zero = factor.number.offset != 0 or factor.zero is not None
@@ -82,7 +82,7 @@ def _length(item: bodies.Structured) -> int:
 
 
 def _rewrite(item: bodies.Structured, factors: tuple[ShiftedFactor, ShiftedFactor]) -> list[ir.Value]:
-    """Replaces a contraction by one of numbers of i8, less the corrections; returns these."""
+    """Replaces a contraction by one of i8 values, less the corrections; returns these."""
     op = item.op
     cone = _cone(op)
     with ir.InsertionPoint(op), op.location:
@@ -143,7 +143,7 @@ def _less_given(
 
 
 def _sum_of(constant: int, zero: ir.Value | None) -> ir.Value | None:
-    """Returns a zero point in the type of sums: a constant and a number; None for 0."""
+    """Returns a zero point in the type of sums: a constant and a scalar; None for 0."""
     if zero is None:
         return _integer(constant) if constant else None
     wide = zero if str(zero.type) == SUMS else _extended(zero)
@@ -168,12 +168,12 @@ def _cone(op: ir.Operation) -> set[ir.Operation]:
 
 
 def _zero_point(number: ShiftedNumber) -> int:
-    """Returns what is subtracted from the numbers of i8 that `_stored` makes."""
+    """Returns what is subtracted from the i8 values that `_stored` makes."""
     return -(number.offset - SIGN if number.is_unsigned else number.offset)
 
 
 def _stored(number: ShiftedNumber) -> ir.Value:
-    """Returns the numbers of i8, in the shape of the operand; those from 0 to 255 less 128."""
+    """Returns the i8 values, in the shape of the operand; those from 0 to 255 less 128."""
     value = number.source
     if number.is_unsigned:
         identity = ir.AffineMap.get_identity(ir.RankedTensorType(value.type).rank)
@@ -188,7 +188,7 @@ def _stored(number: ShiftedNumber) -> ir.Value:
 
 
 def _in_shape_of(op: ir.Operation, value: ir.Value) -> ir.Value:
-    """Returns numbers of i8 in the place of those that an op takes: its view of them, without its arithmetic."""
+    """Returns i8 values in place of those that an op takes: its view of them, without its arithmetic."""
     shape = list(ir.ShapedType(op.results[0].type).shape)
     if op.name in TENSOR_RESHAPES:
         type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(value.type).element_type)
@@ -207,7 +207,7 @@ def _in_shape_of(op: ir.Operation, value: ir.Value) -> ir.Value:
 
 
 def _contraction(item: bodies.Structured, factors: Sequence[ShiftedFactor], stored: Sequence[ir.Value]) -> ir.Value:
-    """Returns the sums of products of numbers of i8; by a named op where there was one."""
+    """Returns the sums of products of i8 values; by a named op where there was one."""
     name = item.op.name.replace("quantized_", "")
     (output,) = item.outputs
     if name in ("linalg.matmul", "linalg.batch_matmul"):
@@ -224,9 +224,9 @@ def _contraction(item: bodies.Structured, factors: Sequence[ShiftedFactor], stor
 
 
 def _term(item: bodies.Structured, factor: ShiftedFactor, stored: ir.Value, zero: int, scale: int) -> ir.Value | None:
-    """Returns the sums of a factor's numbers, less its zero point, times the zero point of the other factor.
+    """Returns the sums of a factor's elements, less its zero point, times the zero point of the other factor.
 
-    None stands for a factor of 0.
+    None represents a factor of 0.
     """
     if scale == 0:
         return None
@@ -276,7 +276,7 @@ def _empty(shape: list[int], element: str) -> ir.Value:
 
 
 def _integer(value: int) -> ir.Value:
-    """Returns a constant of the type of the sums, in which numbers wrap."""
+    """Returns a constant of the type of the sums, in which values wrap."""
     half = 1 << 31
     return arith.constant(ir.Type.parse(SUMS), (value + half) % (2 * half) - half)
 

@@ -41,7 +41,7 @@ def build_any(text: str, name: str, request: Request, *, use_cache: bool = True)
         use_cache: reuse machine code made before from the same LLVM IR.
 
     Returns:
-        What was built: of one kernel, or of a function of several.
+        The result of a build: one kernel, or a function with several.
 
     Raises:
         StepladderError: as `build.build` and `build_function`. Of a function with one matmul that is refused both ways,
@@ -157,7 +157,7 @@ def refusal_of_matmul(text: str, name: str, function: str | None = None) -> Step
 
 
 def raised_text(text: str, name: str, function: str | None = None) -> str | None:
-    """Returns a payload on buffers and numbers as one on tensors (`payload.raising`); None for one that is on tensors.
+    """Returns a payload on buffers and scalars as one on tensors (`payload.raising`); None for one that is on tensors.
 
     Args:
         text: the payload; `name`: its file.
@@ -178,5 +178,5 @@ def raised_text(text: str, name: str, function: str | None = None) -> str | None
     windows.spread(functions[0], with_gaps=False)
     if not raising.is_raisable(functions[0]):
         return None
-    # With the places of ops in the file, for messages.
+    # With the locations of ops in the file, for messages.
     return raising.raised(functions[0]).operation.get_asm(enable_debug_info=True)

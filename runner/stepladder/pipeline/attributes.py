@@ -14,7 +14,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.pipeline.expressions import ExpressionError, names
 from stepladder.runtime.errors import StepladderError, suggest
 
-# What a named sequence has by itself. A name with a dot belongs to the dialect before it.
+# Attributes that every named sequence has. A name with a dot belongs to the dialect before it.
 _OF_THE_OP = ("sym_name", "sym_visibility", "function_type", "arg_attrs", "res_attrs")
 _MATCH = "transform.structured.match"
 
@@ -124,7 +124,7 @@ def check_step(sequence: ir.Operation, name: str) -> None:
         name: the step's, for the error.
 
     Raises:
-        StepladderError: an attribute that steps do not have, or a value of another kind; with its place and what is
+        StepladderError: an attribute that steps do not have, or a value of another kind; with its location and what is
             accepted.
     """
     _check(sequence, f"step '{name}'", OF_STEPS, "pipeline", OF_PIPELINES)
@@ -157,7 +157,7 @@ def check_declaration(sequence: ir.Operation, name: str) -> None:
         raise StepladderError(
             f"attribute '{attribute}' is on the declaration of step '{name}'",
             location=diagnostics.location_text(sequence.location),
-            notes=["attributes of a step stand where it is defined"],
+            notes=["attributes of a step are where it is defined"],
         )
 
 

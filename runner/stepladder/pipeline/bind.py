@@ -88,7 +88,7 @@ def _follow(op: ir.Operation, name: str, expression: str, scope: Scope) -> None:
         ) from None
 
 
-# What follows a knob in the result of the op in the region of a `transform.structured.replace`.
+# The text after a knob in the result of the op in the region of a `transform.structured.replace`.
 _OF_RESULT = ("shape", "element_type")
 
 

@@ -56,7 +56,7 @@ class Build:
         }
 
     def bundle(self, name: str) -> bundle.Bundle:
-        """Returns the bundle in memory; `name` stands for its folder in messages.
+        """Returns the bundle in memory; `name` is used for its folder in messages.
 
         Args:
             name: of a folder that need not exist.
@@ -159,7 +159,7 @@ def tma_descriptor(role: str, parameter: Parameter, map_: TensorMap, problem: Pr
         problem: that has the operand.
     """
     buffer = _argument(role, problem, None)
-    # What an operand is made from may have any number of dimensions, and is described as a matrix.
+    # The source of an operand may have any number of dimensions, and is described as a matrix.
     is_source = {"a": problem.a_source, "b": problem.b_source}.get(role) is not None
     extents = parameter.shape if is_source else buffer.shape
     shape = extents if parameter.window is None else parameter.shape

@@ -88,13 +88,13 @@ def parse_payload(text: str, name: str) -> ir.Module:
 
 
 def _place_of_type(text: str, element: str, name: str) -> str:
-    """Returns the place of the first linalg op on an element type, or the file."""
+    """Returns the location of the first linalg op on an element type, or the file."""
     found = re.search(rf"linalg\.\w+[^\n]*\dx{element}>", text)
     return name if found is None else _place(text, found.start(), name)
 
 
 def _place(text: str, start: int, name: str) -> str:
-    """Returns the place of a character of a file."""
+    """Returns the location of a character of a file."""
     line = text.count("\n", 0, start) + 1
     return f"{name}:{line}:{start - text.rfind(chr(10), 0, start)}"
 

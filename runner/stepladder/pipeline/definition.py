@@ -130,7 +130,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Requirement:
-    """What a step requires of knobs, payload and target: `condition` is an expression, `message` states it in words."""
+    """A requirement of a step on knobs, payload and target: `condition` is an expression, `message` its text."""
 
     condition: str
     message: str

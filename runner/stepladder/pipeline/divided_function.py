@@ -92,7 +92,7 @@ def divide(text: str, name: str, request: Request, *, pairs: bool) -> Divided:
         raise StepladderError(
             "a function with several matmuls has another signature than tensors of static shapes",
             location=_location(selection) or name,
-            notes=["accepted: arguments and results that are ranked tensors of numbers"],
+            notes=["accepted: arguments and results that are ranked tensors of scalars"],
         )
     arguments = len(walk(selection.module, "func.func")[0].regions[0].blocks[0].arguments)
     results = len(ir.FunctionType(type_of(walk(selection.module, "func.func")[0])).results)

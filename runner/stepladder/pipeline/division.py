@@ -73,7 +73,7 @@ def multiplies_fp8(pipelines: Iterable[str], target: str) -> bool:
 
 
 def selected(text: str, name: str, function: str | None) -> Selection:
-    """Returns the function of a payload that is compiled; an error without a place is located in its file.
+    """Returns the function of a payload that is compiled; an error without a location is located in its file.
 
     Args:
         text: the payload; `name`: its file.
@@ -90,7 +90,7 @@ def selected(text: str, name: str, function: str | None) -> Selection:
 
 
 def products(text: str, name: str, function: str | None) -> list[str]:
-    """Returns the places of the matmuls that the function of a payload has.
+    """Returns the locations of the matmuls that the function of a payload has.
 
     Args:
         text: the payload; `name`: its file.

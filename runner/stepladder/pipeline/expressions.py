@@ -36,7 +36,7 @@ class UnknownName(ExpressionError):
 
 def _exact(left: int, right: int) -> int:
     if right == 0 or left % right:
-        raise ExpressionError(f"{left} / {right} is not a whole number")
+        raise ExpressionError(f"{left} / {right} is not an integer")
     return left // right
 
 
@@ -72,7 +72,7 @@ def _parse(text: str) -> ast.expr:
 
 
 def _calculate(node: ast.BinOp | ast.UnaryOp, operation: Callable[..., Value], *operands: Value) -> Value:
-    """Applies an arithmetic operator, which takes numbers and nothing else."""
+    """Applies an arithmetic operator, which takes only numbers."""
     if not all(isinstance(operand, int) for operand in operands):
         raise ExpressionError(f"'{ast.unparse(node)}' calculates with something other than numbers")
     try:

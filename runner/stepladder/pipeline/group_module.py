@@ -33,7 +33,7 @@ def merged(name: str, members: Sequence[Run], written: set[int]) -> Run:
     Args:
         name: of the group.
         members: runs that lowered a kernel each; one that comes several times has one kernel.
-        written: numbers of the arguments that kernels write.
+        written: indices of the arguments that kernels write.
 
     Raises:
         StepladderError: kernels that cannot be merged.
@@ -58,10 +58,10 @@ def group_module(
 
     Args:
         name: of the function.
-        members: lowered modules, each with the numbers of the function's arguments by those of its own. A module that
+        members: lowered modules, each with the indices of the function's arguments by those of its own. A module that
             comes several times has one kernel.
         types: of the function's arguments: buffers.
-        written: numbers of the arguments that kernels write.
+        written: indices of the arguments that kernels write.
     """
     with ir.Location.unknown():
         module = ir.Module.create()

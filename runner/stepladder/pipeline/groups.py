@@ -25,7 +25,7 @@ class GroupKernel:
     Attributes:
         code: PTX and cubin, and the IR of the merge and of each of the lowered kernels.
         kernel: how it is launched.
-        roles: of its arguments, by the number of an operand of the calls, one call after the other.
+        roles: of its arguments, by the index of an operand of the calls, one call after the other.
     """
 
     code: bundle.PlainCode
@@ -95,7 +95,7 @@ def _described(
     Args:
         kernel, code: lowered and compiled.
         run: that merged it.
-        places: of each argument of the group's function, the run of its matmul and the number there.
+        places: of each argument of the group's function, the run of its matmul and the index there.
         members: of each matmul.
     """
     arguments, descriptors, early = [], [], []

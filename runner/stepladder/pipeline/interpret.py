@@ -20,7 +20,7 @@ def interpret_step(pipeline: Pipeline, index: int, module: ir.Module) -> diagnos
 
     Args:
         pipeline: bound to knob values (`bind`).
-        index: the step's number.
+        index: the step's index.
         module: the payload; it is left in an unspecified state where the step fails.
     """
     faults.take()  # drops the traceback of an earlier failure
@@ -44,7 +44,7 @@ def interpret_step(pipeline: Pipeline, index: int, module: ir.Module) -> diagnos
 
 
 def _entry_for(pipeline: Pipeline, index: int) -> ir.Operation:
-    """Adds a clone of the pipeline's sequence with include number `index` alone to its module; returns the clone."""
+    """Adds a clone of the pipeline's sequence with only include `index` to its module; returns the clone."""
     entry = pipeline.sequence.clone()
     pipeline.module.body.append(entry)
     entry.attributes["sym_name"] = ir.StringAttr.get(_ENTRY)

@@ -26,7 +26,7 @@ SCRIPT, TUNED, MEASURED, MODEL, PROGRAM = "script", "tuned", "measured", "model"
 
 @dataclass(frozen=True)
 class Source:
-    """Where knobs come from.
+    """The source of knob values.
 
     Args:
         kind: SCRIPT, TUNED (a tuning database), MEASURED (a problem that the package has measured), MODEL, or PROGRAM

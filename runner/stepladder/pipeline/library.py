@@ -227,7 +227,7 @@ def _check_names(pipeline: Pipeline, step: Step) -> None:
 
 
 def _condition(include: ir.Operation) -> Condition | None:
-    """Returns when an include runs: None for always, else the region of the alternatives that it stands in."""
+    """Returns when an include runs: None for always, else the region of `transform.alternatives` that it is in."""
     parent = include.parent
     if parent is None or parent.name != _ALTERNATIVES:
         return None

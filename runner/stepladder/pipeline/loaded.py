@@ -19,7 +19,7 @@ from stepladder.pipeline.definition import Knob, Pipeline, Step
 from stepladder.pipeline.sequences import sequences_by_name
 from stepladder.runtime.resources import transforms_dir
 
-# What a script is parsed from: the path, time and size of every script, and the ops of the dialects written in Python.
+# The sources of a script: path, time and size of every script, and the ops of the dialects written in Python.
 _State = tuple[frozenset[tuple[str, int, int]], tuple[tuple[object, ...], ...]]
 
 

@@ -24,7 +24,7 @@ def of_matmuls(
         pipeline: of its matmuls, in place of `auto`.
         target: GPU architecture.
         loads_early: whether a matmul may be chosen to load its weights before it waits for the kernel before it.
-        in_function: whether launches of other kernels lie between two of the matmul's.
+        in_function: whether other kernels are launched between two launches of the matmul.
     """
     return dataclasses.replace(
         request,
@@ -37,7 +37,7 @@ def of_matmuls(
 
 
 def with_exact_tf32(request: Request, text: str, name: str) -> Request:
-    """Returns a request with one product of tf32, where that is exact because the numbers of A and B fit in tf32.
+    """Returns a request with one product of tf32, where that is exact because the elements of A and B fit in tf32.
 
     Args:
         request: of the matmul.

@@ -38,8 +38,8 @@ class Measured:
 def find_measured(pipeline: Pipeline) -> Measured:
     """Returns whether measured knobs apply to a pipeline, in the MLIR context it was loaded in.
 
-    They apply to the pipeline they were measured for, which they stand beside in `defaults/`, and to a copy of one of
-    the package's, under whatever name: its steps, knobs and derived names are the same. A pipeline that differs in
+    They apply to the pipeline they were measured for, beside which they are stored in `defaults/`, and to a copy of one
+    of the package's, under whatever name: its steps, knobs and derived names are the same. A pipeline that differs in
     anything has none, since what is best for it is not known.
 
     Args:
@@ -65,7 +65,7 @@ def find_measured(pipeline: Pipeline) -> Measured:
 
 
 def difference(pipeline: Pipeline, other: Pipeline) -> str | None:
-    """Returns the first thing in which a pipeline is not a copy of another, or None; the names do not count.
+    """Returns the first respect in which a pipeline is not a copy of another, or None; the names do not count.
 
     Args:
         pipeline: which may be a copy.
@@ -110,7 +110,7 @@ def _defaults(pipeline: Path) -> Path:
 _LOST = 8.0
 
 
-# What another width of C's elements adds to a distance: a problem of the same size is still more alike than others.
+# Distance for another width of C's elements: a problem of the same size is still more alike than others.
 _OTHER_C = 0.05
 
 
@@ -247,7 +247,7 @@ def candidates(pipeline: Path, problem: Problem) -> list[Knobs]:
     """Returns knobs for a problem, the most promising first; none where nothing alike was measured.
 
     Args:
-        pipeline: the pipeline's file; its defaults stand beside it, in `defaults/`.
+        pipeline: the pipeline's file; its measured knobs are beside it, in `defaults/`.
         problem: what is to be computed. Problems of the same width of A's and B's elements are alike, those of the same
             width of C's more so; where none of the width was measured, all are.
 

@@ -26,7 +26,7 @@ def is_slower(texts: Sequence[str], apart: Callable[[], Sequence[str]], request:
 
     One kernel writes no product to memory, but split-K and a stream-K tail are for one product: a pair with few tiles
     and a long reduction leaves multiprocessors idle. A pair takes both B from memory, where preceding kernels write
-    those that are dequantized: with few rows, matmuls that make their own from the stored numbers are faster. Where the
+    those that are dequantized: with few rows, matmuls that make their own from the stored values are faster. Where the
     model does not know the pipeline's kernels, one kernel is taken.
 
     Args:

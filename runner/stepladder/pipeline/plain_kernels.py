@@ -33,7 +33,7 @@ class PlainStage:
     Attributes:
         code: PTX and cubin, and the IR after each step.
         kernel: how it is launched.
-        roles: of its arguments, by the number of an operand of the calls, one call after the other.
+        roles: of its arguments, by the index of an operand of the calls, one call after the other.
     """
 
     code: bundle.PlainCode

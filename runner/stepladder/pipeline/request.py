@@ -18,7 +18,7 @@ LAUNCH_TRIGGER = "launch_trigger"
 
 @dataclass(frozen=True)
 class Request:
-    """What to run of a pipeline, and with which knobs.
+    """A request: which part of a pipeline to run, and with which knobs.
 
     Attributes:
         pipeline: name of a pipeline of the package, or path of a pipeline file.
@@ -35,8 +35,8 @@ class Request:
         gpu: key of the GPU in the cost model to choose for; None for the one that `cost_model.gpu.find` finds.
         constant_weights: whether the kernel is launched behind kernels that do not write its weights, so that it may be
             chosen to load them early (knob `early_weights`).
-        in_function: whether launches of other kernels lie between two of the kernel: it may not be chosen to keep its
-            operands in the cache from one to the other (knob `launch_trigger`).
+        in_function: whether other kernels are launched between two launches of the kernel: it may not be chosen to keep
+            its operands in the cache from one to the other (knob `launch_trigger`).
     """
 
     pipeline: str

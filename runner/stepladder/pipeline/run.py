@@ -214,7 +214,7 @@ def _run_steps(
     reproducer_dir: Path | None,
     progress: Callable[[StepResult], None] | None,
 ) -> list[StepResult]:
-    """Runs the steps of some numbers over a module."""
+    """Runs the steps with given indices over a module."""
     results: list[StepResult] = []
     before = module.operation.clone()
     for index in active:
@@ -233,7 +233,7 @@ def _run_step(
     request: Request,
     reproducer_dir: Path | None,
 ) -> StepResult:
-    """Runs the step of a number; `before` is the IR that it runs over, for a reproducer."""
+    """Runs the step with an index; `before` is the IR that it runs over, for a reproducer."""
     step = pipeline.steps[index]
     began = time.perf_counter()
     failure = interpret_step(pipeline, index, module)

@@ -162,7 +162,7 @@ def _of_matmul(run: Run, kernel: Kernel) -> tuple[Argument, ...]:
 
 
 def _of_program(module: ir.Module, kernel: Kernel) -> tuple[Argument, ...]:
-    """Returns the arguments of the kernel of a XeTile program: the buffers of its function, by number."""
+    """Returns the arguments of the kernel of a XeTile program: the buffers of its function, by index."""
     function = walk(module, "gpu.launch_func")[0].parent
     assert function is not None  # a launch is in a function
     buffers = [ir.MemRefType(argument.type) for argument in function.regions[0].blocks[0].arguments]

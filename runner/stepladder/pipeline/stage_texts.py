@@ -21,7 +21,7 @@ def is_matmul(name: str) -> bool:
     """Tells whether a stage is a matmul, by the name of its function.
 
     Args:
-        name: of the outlined function: its number is the last word.
+        name: of the outlined function: its index is the last word.
     """
     return kind_named(name) == "matmul"
 
@@ -30,13 +30,13 @@ def is_attention(name: str) -> bool:
     """Tells whether a stage is an attention, by the name of its function.
 
     Args:
-        name: of the outlined function: its number is the last word.
+        name: of the outlined function: its index is the last word.
     """
     return kind_named(name) == "attention"
 
 
 def kind_named(name: str) -> str:
-    """Returns what the kernel of a stage computes, by the name of its function: the word before its number.
+    """Returns what the kernel of a stage computes, by the name of its function: the word before its index.
 
     Args:
         name: of the outlined function.

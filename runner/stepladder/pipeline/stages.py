@@ -52,7 +52,7 @@ def type_of(function: ir.Operation) -> ir.Type:
 
 @dataclass(frozen=True)
 class Stage:
-    """A compiled kernel: what is written, and the role of its arguments by the number of an operand of its call."""
+    """A compiled kernel: what is written, and the role of its arguments by the index of an operand of its call."""
 
     code: bundle.Bundle | bundle.PlainCode
     roles: Mapping[int, tuple[str, ...]]
@@ -303,7 +303,7 @@ class Plan:
         }
 
     def _workspaces(self, manifest: bundle.Manifest) -> dict[str, int]:
-        """Places the workspaces of a matmul after the buffers between kernels; all matmuls share the place."""
+        """Places the workspaces of a matmul after the buffers between kernels; all matmuls share the memory."""
         found = {}
         end = -(-self.planned // ALIGNMENT) * ALIGNMENT
         for role, item in zip(bundle.WORKSPACE_ROLES, manifest.workspaces):
@@ -314,7 +314,7 @@ class Plan:
         return found
 
     def _number(self, value: ir.Value) -> int:
-        """Returns the number of the buffer of a value."""
+        """Returns the index of the buffer of a value."""
         type_ = ir.MemRefType(value.type)
         element = name_of(type_.element_type)
         begin = begin_of_part(value, BUFFER_VIEWS)

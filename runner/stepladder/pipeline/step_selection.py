@@ -10,7 +10,7 @@ from stepladder.runtime.errors import StepladderError
 
 
 def step_span(pipeline: Pipeline, request: Request) -> tuple[int, int]:
-    """Returns the numbers of the first and the last step that a request asks for.
+    """Returns the indices of the first and the last step that a request asks for.
 
     Args:
         pipeline: which has the steps.
@@ -31,7 +31,7 @@ def step_span(pipeline: Pipeline, request: Request) -> tuple[int, int]:
 
 
 def active_steps(pipeline: Pipeline, scope: Scope, request: Request) -> list[int]:
-    """Returns the numbers of the steps to run: those asked for, not left out, and chosen where there are alternatives.
+    """Returns the indices of the steps to run: those asked for, not left out, and chosen where there are alternatives.
 
     Args:
         pipeline: whose steps they are.

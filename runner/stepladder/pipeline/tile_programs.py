@@ -26,7 +26,7 @@ from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import StepladderError
 
 FROM_TILES = Source(PROGRAM, "the tiles of the program")
-# What may stand around the launch: what makes sizes, and views of the buffers.
+# Ops that may be outside of the launch: those that make sizes, and views of the buffers.
 _AROUND = ("gpu.launch", "func.return", "memref.dim", "memref.transpose", "memref.extract_aligned_pointer_as_index")
 
 
@@ -126,7 +126,7 @@ def _write_matmul(module: ir.Module) -> tuple[int, int, int]:
     """Replaces the launch of a program by the matmul that it computes; returns the tile of the program.
 
     Raises:
-        Refusal: it computes another thing.
+        Refusal: it does not compute a matmul.
     """
     passmanager.PassManager.parse("builtin.module(canonicalize,cse,canonicalize)").run(module.operation)
     function = walk(module, "func.func")[0]

@@ -103,7 +103,7 @@ def build_plan(
     """Builds all bundles of a plan that its folder does not have yet, each in a process of its own.
 
     Bundles that are built before an interruption are kept, and not built again. A setting that cannot be built has a
-    file that says why, beside the place of its bundle.
+    file that says why, beside the path of its bundle.
 
     Args:
         folder: of the plan, which is written into it first.

@@ -22,7 +22,7 @@ from stepladder.runtime.targets import HOPPER
 DEVICE_VARIABLE = "STEPLADDER_DEVICE"
 DRIVER_FILE = Path("/proc/driver/nvidia/version")
 
-# What the driver answers to a cubin that it is too old for, or that is for another GPU.
+# The driver's errors for a cubin that is too new for it, or for another GPU.
 CUBIN_REFUSALS = (
     "CUDA_ERROR_INVALID_IMAGE",
     "CUDA_ERROR_NO_BINARY_FOR_GPU",

@@ -246,7 +246,7 @@ class Cuda:
         self.check(function, error)
 
     def query(self, function: str, *arguments: object) -> int:
-        """Returns the first result, a number, of a function of the driver.
+        """Returns the first result, a scalar, of a function of the driver.
 
         Args:
             function: the name, for example `cuDeviceGetCount`.

@@ -106,7 +106,7 @@ ELEMENT_TYPES = {
     )
 }
 
-# What kernels without a matmul read and write besides: masks, and indices.
+# Further types that kernels without a matmul read and write: masks, and indices.
 BOOLEAN = "i1"
 BUFFER_TYPES = {
     **ELEMENT_TYPES,

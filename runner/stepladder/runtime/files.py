@@ -79,7 +79,7 @@ def write_text(path: str | None, text: str) -> None:
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
-    """Opens a file to be written whole or not at all: what the block writes takes the file's place when it ends.
+    """Opens a file to be written whole or not at all: what the block writes replaces the file when it ends.
 
     Args:
         path: of the file.
@@ -116,7 +116,7 @@ def _mode(target: Path) -> int:
 
 
 def _behind_links(path: str) -> Path:
-    """Returns the file that `path` is or, behind symbolic links, stands for, whether it is there or not.
+    """Returns the file that `path` is or, after symbolic links, points to, whether it exists or not.
 
     Raises:
         StepladderError: links that lead back to themselves.

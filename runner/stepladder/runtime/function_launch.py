@@ -54,7 +54,7 @@ class LoadedFunction:
     Args:
         device: the GPU.
         bundle: of the function.
-        kept: numbers of the arguments that nothing writes which is enqueued before a call and may still run.
+        kept: indices of the arguments that nothing writes which is enqueued before a call and may still run.
 
     Raises:
         StepladderError: the GPU cannot run a kernel; status NOT_EXECUTED.
@@ -99,7 +99,7 @@ class LoadedFunction:
         one that reads operands before it waits, where `overlap` finds that none writes them.
 
         Args:
-            addresses: of the buffers of arguments and results, by their places in the manifest's `buffers`.
+            addresses: of the buffers of arguments and results, by their positions in the manifest's `buffers`.
             stream: handle of the stream.
         """
         places = dict(addresses)
@@ -131,7 +131,7 @@ class LoadedFunction:
         """Yields what each kernel accesses, in order.
 
         Args:
-            places: addresses of all buffers, by their places in the manifest's `buffers`.
+            places: addresses of all buffers, by their positions in the manifest's `buffers`.
         """
         buffers, homes = self.bundle.manifest.buffers, self.bundle.manifest.homes
 
@@ -254,7 +254,7 @@ class DeviceFunction:
         """Copies arrays to the device, by argument number.
 
         Args:
-            inputs: arrays of the arguments' types and shapes, by number; an array that is not contiguous is copied
+            inputs: arrays of the arguments' types and shapes, by index; an array that is not contiguous is copied
                 first.
 
         Raises:

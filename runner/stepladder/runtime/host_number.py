@@ -1,4 +1,4 @@
-"""Numbers that kernels take by value, such as alpha and beta of C = alpha AB + beta C."""
+"""Scalars that kernels take by value, such as alpha and beta of C = alpha AB + beta C."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def bits_of(number: np.ndarray) -> int:
 
 
 class HostNumber:
-    """A number in host memory, which the driver reads at every launch: what a kernel's parameter has by value.
+    """A scalar in host memory, which the driver reads at every launch: what a kernel's parameter has by value.
 
     Args:
         bits: as `bits_of` returns them.
@@ -35,7 +35,7 @@ class HostNumber:
         return self.address
 
     def upload(self, array: np.ndarray) -> None:
-        """Sets the number for the launches that follow.
+        """Sets the scalar for the launches that follow.
 
         Args:
             array: of one element.

@@ -119,7 +119,7 @@ class Kernel:
             grid: extents x, y, z in blocks; a multiple of the cluster's, if the kernel has one.
             block: extents x, y, z in threads.
             arguments: the kernel's parameters, in order: buffers or device addresses for pointers, unsigned
-                64-bit integers, TMA descriptors, and numbers. They are kept alive by the function.
+                64-bit integers, TMA descriptors, and scalars. They are kept alive by the function.
             dependent: programmatic dependent launch: whether the kernel may start while the one before it ends. The
                 kernel then waits for that one itself (`griddepcontrol.wait`).
         """
@@ -146,11 +146,11 @@ class Kernel:
         dependent: bool,
         kept: tuple[object, ...],
     ) -> Callable[[], None]:
-        """`launcher` for arguments with TMA descriptors or numbers."""
+        """`launcher` for arguments with TMA descriptors or scalars."""
         cuda, driver = self.session.cuda, self.session.cuda.driver
         config = self._driver_config(grid, block, self.session.stream.handle, dependent)
         function = driver.CUfunction(int(self._kernel.handle))
-        # A type of None stands for a structure, which the bindings find by the value's `getPtr`.
+        # A type of None represents a structure, which the bindings find by the value's `getPtr`.
         types = tuple(None if isinstance(item, _BY_VALUE) else ctypes.c_uint64 for item in values)
 
         def enqueue(keep_alive: tuple = kept) -> None:
@@ -170,13 +170,13 @@ class Kernel:
 
         Args:
             grid, block, dependent: as for `launcher`.
-            arguments: the kernel's parameters, in order: device addresses, TMA descriptors, and numbers.
+            arguments: the kernel's parameters, in order: device addresses, TMA descriptors, and scalars.
             stream: handle of the stream; for a default stream, the context must be current when the function is called,
                 as it is now.
         """
         driver = self.session.cuda.driver
         config = self._driver_config(grid, block, driver.CUstream(stream), dependent)
-        # What the driver would otherwise look up in each launch: the kernel in the current context.
+        # The kernel in the current context, which the driver would otherwise look up in each launch.
         kernel = driver.CUkernel(int(self._kernel.handle))
         function = driver.CUfunction(int(self.session.cuda.query("cuKernelGetFunction", kernel)))
         # The driver reads an array of the addresses of the parameters' values.

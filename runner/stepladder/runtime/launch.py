@@ -27,7 +27,7 @@ class MatmulBuffers:
         device, problem: as given.
         a, b, c: the buffers, row-major, of `problem.operand`'s shapes.
         a_type, b_type, c_type: their element types.
-        further: the buffers of what elementwise ops read, of `problem.epilogue_operands`; numbers stay on the host.
+        further: the buffers of what elementwise ops read, of `problem.epilogue_operands`; scalars stay on the host.
         results: the buffers of results beside C, of `problem.results`.
     """
 

@@ -11,7 +11,7 @@ _CONTROL = re.compile(r"\bgriddepcontrol\.(\w+)")
 
 @dataclass(frozen=True)
 class Access:
-    """What a kernel of a sequence accesses, as ranges of addresses.
+    """The accesses of a kernel of a sequence, as ranges of addresses.
 
     Attributes:
         writes: what it may write.
@@ -39,7 +39,7 @@ def triggers_late(ptx: str) -> bool:
     not be visible by then (PTX ISA, griddepcontrol: only `wait` is for the memory of a grid), as with a trigger.
 
     Args:
-        ptx: the kernel, of one body or of several, which all have the trigger at the same place.
+        ptx: the kernel, of one body or of several, which all have the trigger at the same position.
     """
     kinds = _CONTROL.findall(ptx)
     behind_wait = ["wait", "launch_dependents"] * (len(kinds) // 2)

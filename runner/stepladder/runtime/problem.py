@@ -42,7 +42,7 @@ def operand_of(role: str) -> str:
 @dataclass(frozen=True)
 class Operand:
     """An operand of a problem in memory: its element type, the extents of its buffer, and how a kernel accesses it;
-    with `by_value`, a number that a launch passes."""
+    with `by_value`, a scalar that a launch passes."""
 
     element_type: str
     shape: tuple[int, ...]
@@ -57,7 +57,7 @@ class EpilogueOperand:
     Attributes:
         element_type: MLIR's name of the element type.
         shape: extents of the buffer, outermost first.
-        by_value: whether it is a number that a launch passes, and no buffer; it has no extents.
+        by_value: whether it is a scalar that a launch passes, and no buffer; it has no extents.
     """
 
     element_type: str
@@ -109,7 +109,7 @@ class Problem:
         kind: always `matmul`.
         a_layout, b_layout: `row`, or `column` for an operand stored as the row-major buffer of its transpose.
         compute_type: type whose accuracy the products have: `a_type`, or `tf32` for f32 that loses bits. None, when
-            made, stands for `a_type`.
+            made, represents `a_type`.
         batch: matmuls of a batch; None for a plain matmul, whose buffers have no batch dimension.
         a_broadcast, b_broadcast: whether all matmuls of a batch read one A, or one B.
         b_is_a: whether A and B are one buffer, each in its own layout.
@@ -126,7 +126,7 @@ class Problem:
             among `epilogue_operands`.
         a_source, b_source: the buffer that A, or B, is prepared from; None where it is the operand itself.
         a_window, b_window, c_window: the part of a buffer that A, B or C is; None where it is all of one.
-        fits_tf32: whether A and B of f32 have only numbers of tf32, and their products are of tf32, which is exact.
+        fits_tf32: whether A and B of f32 have only tf32 values, and their products are of tf32, which is exact.
     """
 
     m: int
@@ -260,7 +260,7 @@ class Problem:
             return Operand(given.element_type, given.shape, "read", given.by_value)
         window = self.window(role)
         if role == "c":
-            # What is beside the window stays as it is.
+            # Elements outside of the window are unchanged.
             shape = self.c_shape if window is None else window.shape
             return Operand(self.c_type, shape, "readwrite" if self.accumulate or window is not None else "write")
         source = self.a_source if role == "a" else self.b_source

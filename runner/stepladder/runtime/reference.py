@@ -6,7 +6,7 @@ it in float64. Values are numbered; an instruction takes values that are made be
 changed afterwards. A buffer that the function writes is an argument whose `after` is the value that it holds at the
 end.
 
-    constant   a number, in `shape` copies
+    constant   a scalar, in `shape` copies
     empty      an array whose content nothing may depend on
     generic    a linalg op in its generic form: loops of `sizes` around a scalar `body`; `maps` gives for each operand
                the loop that runs along each of its axes (None where the coordinate is 0)
@@ -39,7 +39,7 @@ class Argument:
     Attributes:
         value: its content when the function begins.
         type: MLIR's name of the element type.
-        shape: extents, outermost first; () for a number.
+        shape: extents, outermost first; () for a scalar.
         role: which operand of the kernel it is ("ab" for A and B in one), or None where the kernel does not take it.
         after: the value that the buffer holds when the function ends, or None where it is not written.
     """
@@ -88,7 +88,7 @@ class Operation:
 
     Attributes:
         name: MLIR's, for example `arith.mulf`.
-        operands: values: of the body, or single numbers from outside; of `tensor.extract` a value of the program, of
+        operands: values: of the body, or single scalars from outside; of `tensor.extract` a value of the program, of
             any shape, and the indices of an element.
         result: the value it makes; `type`: of which type; `operand_type`: type of its last operand.
         attribute: the predicate of a comparison, the loop of `linalg.index`, the number of a constant; else None.

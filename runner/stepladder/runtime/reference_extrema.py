@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from stepladder.runtime.reference import Generic
 
-# The op that folds the values, and the predicates by which a new value takes the place of the extremum so far: where it
+# The op that folds the values, and the predicates by which a new value replaces the extremum so far: where it
 # exceeds that, and where it is equal too.
 _PREDICATES = {
     "arith.maximumf": ("arith.cmpf", (2, 3)),
@@ -18,7 +18,7 @@ _PREDICATES = {
     "arith.maxui": ("arith.cmpi", (8, 9)),
     "arith.minui": ("arith.cmpi", (6, 7)),
 }
-# MLIR's names of the predicates, by their numbers.
+# MLIR's names of the predicates, by their indices.
 _NAMES = {
     "arith.cmpf": (
         *("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord"),
@@ -41,9 +41,9 @@ class IndexedExtremum:
     Attributes:
         largest: whether the extremum is the largest value, not the smallest.
         last: whether it is the last of equal ones, not the first.
-        bits: of integers without a sign; 0 of other numbers.
-        skips_nan: whether a NaN is no extremum, as to `arith.maxnumf`; else nothing takes the place of one.
-        extremum: number of the output that holds the extremum.
+        bits: of integers without a sign; 0 of other values.
+        skips_nan: whether a NaN is no extremum, as to `arith.maxnumf`; else nothing replaces one.
+        extremum: index of the output that holds the extremum.
         term: the value that is compared; `kept`: the value, such as an index, that is kept. Both of the body.
     """
 
@@ -64,7 +64,7 @@ def indexed_extremum(generic: Generic, output: int) -> IndexedExtremum | None:
 
     Args:
         generic: op of a reference program.
-        output: number of the output.
+        output: index of the output.
     """
     inputs = len(generic.inputs)
     so_far = generic.arguments[inputs:]

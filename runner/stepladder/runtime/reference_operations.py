@@ -8,7 +8,7 @@ from __future__ import annotations
 from stepladder.runtime.reference import Generic, Operation
 from stepladder.runtime.reference_extrema import indexed_extremum, unknown_choice
 
-# Ops on numbers of one type.
+# Ops on values of one type.
 ARITHMETIC = frozenset(
     f"arith.{name}"
     for name in (
@@ -24,7 +24,7 @@ ARITHMETIC = frozenset(
         *("acosh", "atanh", "round", "roundeven", "erf", "erfc", "fma", "copysign"),
     )
 )
-# Ops on the bits of integers as numbers without a sign.
+# Ops on the bits of integers as unsigned integers.
 UNSIGNED = frozenset(f"arith.{name}" for name in ("shrui", "divui", "remui", "ceildivui"))
 # The bits of a number as a number of another type of as many bits.
 BITCAST = "arith.bitcast"
@@ -45,7 +45,7 @@ CASTS = (
 # An element of a value of the program, by indices.
 GATHER = "tensor.extract"
 OPERATIONS = ARITHMETIC.union(CASTS, UNSIGNED, ("arith.cmpf", "arith.cmpi", "arith.constant", "linalg.index", GATHER))
-# MLIR's numbers of the predicates: oeq to uno for floating point, eq to uge for integers.
+# MLIR's encoding of the predicates: oeq to uno for floating point, eq to uge for integers.
 PREDICATES = {"arith.cmpf": range(1, 15), "arith.cmpi": range(10)}
 
 # The ops that fold the values of reduction loops, by the function of an array that does.
@@ -59,7 +59,7 @@ FOLDS = {
     "arith.maxsi": "amax",
     "arith.minsi": "amin",
 }
-# The same of truth values alone (i1), of which true is -1 to the ops with a sign.
+# The same of booleans alone (i1), of which true is -1 to the ops with a sign.
 _FOLDS_OF_TRUTH = {"arith.ori": "amax", "arith.andi": "amin", "arith.maxsi": "amin", "arith.minsi": "amax"}
 # Ops that fold values in any order, and that arrays have no function for: `maxnumf` and `minnumf` skip each NaN.
 _IN_ANY_ORDER = tuple(f"arith.{name}" for name in ("maxnumf", "minnumf", "andi", "ori", "xori", "maxui", "minui"))

@@ -19,7 +19,7 @@ from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
 
 TENSOR_MAP_BYTES = 128
-# What cuda.h declares since CUDA 13; it was 64 before.
+# As declared in cuda.h since CUDA 13; 64 in earlier versions.
 TENSOR_MAP_ALIGNMENT = 128
 
 # The CUDA version in which the driver's function appeared.

@@ -88,7 +88,7 @@ class NumPyArrays:
 
         Args:
             array: of an element type's NumPy type.
-            dtype: `float32`, `float64`, `int64` or `bool`; it has all numbers of the array's type.
+            dtype: `float32`, `float64`, `int64` or `bool`; it represents all values of the array's type.
         """
         converted: Any = array.astype(dtype)
         return converted
@@ -106,7 +106,7 @@ class NumPyArrays:
     def rounded(self, array: Array, type_: str) -> Array:
         """Returns an array of float64 rounded to an element type, to nearest, by MLIR's name of it.
 
-        Types of 8 and 16 bits may be rounded to float32 before, which changes no result of one op on numbers of them.
+        Types of 8 and 16 bits may be rounded to float32 before, which changes no result of one op on values of them.
 
         Args:
             array: of any shape.
@@ -117,11 +117,11 @@ class NumPyArrays:
         return converted
 
     def bits(self, array: Array, given: str, type_: str) -> Array:
-        """Returns what the bits of numbers are as numbers of another type, as float64 or int64.
+        """Returns what the bits of values are as values of another type, as float64 or int64.
 
         Args:
             array: of any shape; floating-point numbers are rounded to their type.
-            given: element type of the numbers by its MLIR name, such as "f32".
+            given: element type of the values by its MLIR name, such as "f32".
             type_: another one, of as many bits, such as "i32".
         """
         with np.errstate(all="ignore"):
@@ -236,11 +236,11 @@ class TorchArrays(NumPyArrays):
         return tensor.to(getattr(self.xp, element_type(type_).dtype.name)).to(self.xp.float64)
 
     def bits(self, array: Array, given: str, type_: str) -> Array:
-        """Returns what the bits of numbers are as numbers of another type, as `NumPyArrays.bits`.
+        """Returns what the bits of values are as values of another type, as `NumPyArrays.bits`.
 
         Args:
             array: on the GPU.
-            given: element type of the numbers by its MLIR name, such as "f32".
+            given: element type of the values by its MLIR name, such as "f32".
             type_: another one, of as many bits, such as "i32".
         """
         tensor: Any = array
@@ -297,7 +297,7 @@ class TorchArrays(NumPyArrays):
 
 
 def on_host(array: Array) -> np.ndarray:
-    """Returns numbers that NumPy or PyTorch computed as float64 of NumPy.
+    """Returns values that NumPy or PyTorch computed as float64 of NumPy.
 
     Args:
         array: of either library.

@@ -13,7 +13,7 @@ wraps.
 **Repeatable.** Two launches on the same inputs give the same bits: a race shows as a difference. The emulator executes
 in a fixed order and has a sanitizer for races; it needs no second launch.
 
-Where elementwise ops follow the product, exact sums become numbers that are not: the first two checks then compare
+Where elementwise ops follow the product, exact sums become values that are not: the first two checks then compare
 within bounds that `error_propagation` carries through these ops, from exact sums and from those of the random check.
 
 Where the kernel only writes C, C holds NaN before the launch, or the smallest integer of its type, which no right

@@ -58,7 +58,7 @@ def rows_of(evaluation: Evaluation, value: int, shape: tuple[int, ...], rows: sl
 
     Args:
         evaluation: of the reference.
-        value: number of the result in the reference.
+        value: index of the result in the reference.
         shape: extents of the result as the kernel stores it.
         rows: of the first dimension of `shape`.
     """

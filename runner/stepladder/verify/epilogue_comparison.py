@@ -75,7 +75,7 @@ def compare_epilogue(
     got: np.ndarray,
     backend: NumPyArrays,
 ) -> CheckReport:
-    """Compares one result with the reference in float64, within the errors that a right kernel can have.
+    """Compares one result with the reference in float64, within the errors that a correct kernel can have.
 
     Sums of the exact check, and integers, have none; the product of the random check has those of `Tolerance`. A kernel
     may start from zeros and add C, or another matrix, to the sums: that rounds once, as does a product in bf16. The ops
@@ -97,7 +97,7 @@ def compare_epilogue(
         The report of this result: what differs by more than its bound, and the largest error.
     """
     xp = backend.xp
-    # What makes A and B may leave numbers whose sums are rounded.
+    # Producers of A and B may leave values whose sums are rounded.
     is_exact = (check == "exact" and not problem.is_prepared) or element_type(problem.acc_type).is_integer
     inputs = inputs_by_number(problem, reference, operands, further)
     errors = ProductErrors(problem, reference, inputs, backend, is_exact=is_exact)

@@ -1,4 +1,4 @@
-"""Error bounds of a right kernel where elementwise ops follow a product.
+"""Error bounds of a correct kernel where elementwise ops follow a product.
 
 The bound of the product's elements (`tolerance.Tolerance`) is carried through the ops of the reference program, element
 by element, beside their values: a forward error analysis at the point where the values are, so that no global Lipschitz
@@ -11,12 +11,12 @@ constant is needed. For an op that makes r from x and y with errors of at most e
     |x|, -x, wider types   e
     sin x, cos x           e: their derivatives are at most 1 in magnitude
     other functions g      max(|g(x + e) - r|, |g(x - e) - r|): they are monotone
-    x as an integer, fp8   as for these; unbounded where x can leave the numbers of the type
+    x as an integer, fp8   as for these; unbounded where x can leave the range of the type
     tan x                  e / (|cos x| (|cos x| - e)), unbounded where e reaches |cos x|
     cosh x                 cosh(|x| + e) - cosh x
     x^y                    the largest at the ends of both intervals; |y| (|x| + e)^(y - 1) e across 0
     angle of (x, y)        pi / 2 of the share of its radius that the point can move, unbounded across the negative axis
-    remainder of x by y    e, unbounded where the quotient may be another whole number
+    remainder of x by y    e, unbounded where the quotient may be another integer
     sign of y given to x   e, and 2 |x| where y can have another sign
     x < y and its like     uncertain where |x - y| <= e + f, unless both are exact
     bits of x as a number  as for monotone functions; unbounded across 0
@@ -33,7 +33,7 @@ functions of the math dialect 4 u of f32 besides, or 8 u, as libdevice computes 
 or four units in the last place (CUDA C++ Programming Guide, "Mathematical Functions", table of maximum errors), and the
 smallest normal number of the type, for results that are flushed to zero. Where all results of a program have 16 bits or
 8, a kernel may approximate sigmoids (step `approximate_math`): an exponential has 2 |x| u more, of its scaled operand,
-erf 2^-17 more, and a quotient 2 u more, of its reciprocal, and |x| times the smallest normal number, below which the
+erf 2^-17 more, and a quotient 2 u more, of its reciprocal, and |x| times the smallest normal value, below which the
 reciprocal is flushed to zero. Where a value and its error can pass the largest number of its type, or an error is not a
 number, nothing is known of the result: its error is unbounded.
 
@@ -150,7 +150,7 @@ class BoundedEvaluation(Evaluation):
         """Returns the bounds of the errors of rows of a value, taken for a row-major buffer of a shape.
 
         Args:
-            value: its number.
+            value: its index.
             rows: of the buffer.
             shape: of the buffer.
         """
@@ -162,7 +162,7 @@ class BoundedEvaluation(Evaluation):
         """Returns the bounds of the errors of a region of a value.
 
         Args:
-            value: its number.
+            value: its index.
             region: slices of its axes.
         """
         if value in self._products:
@@ -342,11 +342,11 @@ class BoundedOp(StructuredOp):
         return unbounded_where(self.arrays, sum(errors[1:], errors[0]) > 0, errors[0])
 
     def _of_integer(self, op: Operation, value: Array, error: Array, result: Array) -> Array:
-        """Returns how far a number as an integer can be off; nothing is known of one that is out of range."""
+        """Returns how far a value as an integer can be off; nothing is known of one that is out of range."""
         xp = self.arrays.xp
         least, end = range_of(op.type, is_signed=op.name == "arith.fptosi")
         above, below = (abs(self._typed(op, value + shift) - result) for shift in (error, -error))
-        # Unsigned numbers of more than a unit apart may have others between them, whose bits are further off.
+        # Unsigned values of more than a unit apart may have others between them, whose bits are further off.
         inside = (value - error > least - 1) & (value + error < end) & ((error <= 1) | (least < 0))
         return xp.where(inside, xp.maximum(above, below) + error * 0, xp.full_like(value, float("inf")))
 
@@ -361,5 +361,5 @@ class BoundedOp(StructuredOp):
     def _of_monotone(self, function: Callable[..., Array], value: Array, error: Array, result: Array) -> Array:
         """Returns how far a monotone function of a value within `error` can be from that of the value."""
         above, below = (abs(function(self.arrays, value + shift) - result) for shift in (error, -error))
-        # Beyond the edge of the function's domain there is no number.
+        # Beyond the edge of the function's domain there is no value.
         return self.arrays.xp.maximum(above, below)

@@ -19,7 +19,7 @@ def distances(
     Args:
         exact: the program.
         rounded: the same, which rounds its values.
-        value: number of the result.
+        value: index of the result.
         indices: as a kernel found them.
 
     Returns:

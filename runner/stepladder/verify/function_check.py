@@ -5,15 +5,15 @@ kernel rounds where the function's types say so, and its results differ from exa
 second evaluation that rounds every value to its type (`RoundedEvaluation`). The errors, squared and averaged over a
 result, may be 3 times those of that evaluation, and the largest one 8 times; what orders of summation and units of
 matrix products add (`tolerance.Tolerance`) is allowed besides, and what sums of n terms in other kernels add. Integers
-must be equal, unless the two evaluations round numbers halfway between two of them differently: then each is that of
+must be equal, unless the two evaluations round values halfway between two of them differently: then each is that of
 either evaluation, and of as many as these differ in, errors may be within the same factors.
 
 **Repeatable.** Two runs on the same inputs give the same bits: a race between kernels, or a buffer that another one
 overwrites too early, shows as a difference.
 
 An element may be NaN or infinite only where the reference is, and must be so there, as the logarithm of a negative
-number is; where one of the two evaluations has a number and the other one has none, roundings decide, and either is
-right. The kernels of matmuls are bundles of their own, with checks of their own.
+number is; where one of the two evaluations has a finite value or infinity and the other one NaN, roundings decide, and
+either is right. The kernels of matmuls are bundles of their own, with checks of their own.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from stepladder.verify.rounded_evaluation import RoundedEvaluation
 # How often the errors of the evaluation that rounds are allowed: their mean square root, and the largest.
 _MEAN = 3.0
 _LARGEST = 8.0
-_SMALLEST = 2.0**-24  # below it, numbers of f16 are flushed to zero
+_SMALLEST = 2.0**-24  # below it, f16 values are flushed to zero
 
 
 class FunctionExecutor(Protocol):
@@ -83,7 +83,7 @@ def check_function(
     return reports
 
 
-@np.errstate(all="ignore")  # of infinite numbers and NaN, which results may have
+@np.errstate(all="ignore")  # of infinite values and NaN, which results may have
 def compare_results(
     program: Program,
     inputs: dict[int, np.ndarray],
@@ -99,7 +99,7 @@ def compare_results(
         inputs: arrays by argument number.
         results: in order.
         backend: computes the reference.
-        extra: error that matmuls add, as a part of the numbers' mean square root.
+        extra: error that matmuls add, as a part of the root mean square of the values.
         is_tf32: whether matmuls of f32 multiply in TF32.
 
     Returns:
@@ -118,7 +118,7 @@ def _limits(typical: np.ndarray, size: float, extra: float, roundoff: float) -> 
 
     Args:
         typical: the errors of that evaluation.
-        size: the mean square root of the numbers.
+        size: the root mean square of the values.
         extra: error that matmuls add, as a part of it.
         roundoff: of the result's type.
     """
@@ -140,7 +140,7 @@ def largest_errors(program: Program, inputs: dict[int, np.ndarray], extra: float
     for item in program.results:
         wanted = on_host(exact.whole(item.value))
         typical = np.abs(on_host(rounded.whole(item.value)) - wanted)
-        # Infinite numbers, such as those of masks, are the same or wrong.
+        # Infinite values, such as those of masks, are the same or wrong.
         typical, size = np.where(np.isfinite(typical), typical, 0.0), _mean(np.where(np.isfinite(wanted), wanted, 0.0))
         element = element_type(item.type)
         found.append(0.0 if element.is_integer else _limits(typical, size, extra, element.unit_roundoff)[1])
@@ -168,7 +168,7 @@ def _compare(
         distance, terms, typical = choice
         errors = np.where(numbers == known, 0.0, distance)  # also the index that it began with, where no value exceeds
         limit = _LARGEST * (float(typical.max(initial=0.0)) + extra * _mean(terms) + _SMALLEST)
-    elif element.is_integer and np.any(near != wanted):  # numbers halfway between integers were rounded
+    elif element.is_integer and np.any(near != wanted):  # values halfway between integers were rounded
         errors = np.where(numbers == near, 0.0, errors)
         typical, size = np.abs(near - wanted), _mean(known)
         is_few = np.count_nonzero(errors) <= np.count_nonzero(typical)
@@ -180,7 +180,7 @@ def _compare(
         typical = np.abs(np.where(is_number & np.isfinite(near), near, known) - known)
         size = _mean(known)
         allowed, limit = _limits(typical, size, extra, element.unit_roundoff)
-        if is_fp8:  # a large number may be rounded to its neighbour
+        if is_fp8:  # a large value may be rounded to its neighbour
             limit = limit + 2 * element.unit_roundoff * np.abs(known)
         report.norm_error = _mean(errors) / max(size, 1e-300)
         report.norm_tolerance = (_MEAN * _mean(typical) + allowed) / max(size, 1e-300)

@@ -30,7 +30,7 @@ def unbounded_where(arrays: NumPyArrays, condition: Array, bounds: Array) -> Arr
 
 
 def as_number(arrays: NumPyArrays, value: Array) -> Array:
-    """Returns truth values as integers, which have differences; other values as they are.
+    """Returns booleans as integers, which have differences; other values as they are.
 
     Args:
         arrays: what computes.
@@ -44,7 +44,7 @@ def range_of(type_: str, *, is_signed: bool) -> tuple[int, int]:
 
     Args:
         type_: MLIR's name of an integer type.
-        is_signed: whether its numbers have a sign.
+        is_signed: whether its values have a sign.
     """
     count = 1 << int(type_[1:])
     return (-count // 2, count // 2) if is_signed else (0, count)
@@ -86,7 +86,7 @@ def _powf(arrays: NumPyArrays, values: Sequence[Array], errors: Sequence[Array],
     across = abs(y) * (abs(x) + of_x) ** (y - 1) * of_x
     is_one_power = (of_y == 0) & (y >= 1)
     bounds = xp.where(x > of_x, largest, xp.where(is_one_power, across, xp.full_like(result, math.inf)))
-    # What is not a number has no bound, unless both operands are exact.
+    # NaN has no bound, unless both operands are exact.
     return xp.where((of_x == 0) & (of_y == 0), xp.zeros_like(bounds), bounds)
 
 
@@ -99,15 +99,14 @@ def _remf(arrays: NumPyArrays, values: Sequence[Array], errors: Sequence[Array],
 
 
 def of_bits(arrays: NumPyArrays, op: Operation, value: Array, error: Array, result: Array) -> Array:
-    """Returns how far the bits of a number, taken as a number of another type, can be off.
+    """Returns how far the bits of a value, taken as a value of another type, can be off.
 
-    Of numbers of one sign, more is more, or less of negative ones; across zero, and of what is no number, nothing is
-    known.
+    Of values of one sign, more is more, or less of negative ones; across zero, and of NaN, nothing is known.
 
     Args:
         arrays: what computes.
         op: takes the bits.
-        value: the number.
+        value: the value.
         error: of it.
         result: what its bits are.
     """
@@ -125,7 +124,7 @@ def of_bits(arrays: NumPyArrays, op: Operation, value: Array, error: Array, resu
 
 
 def _shifted(arrays: NumPyArrays, values: Sequence[Array], errors: Sequence[Array], result: Array) -> Array:
-    """Of numbers that are shifted to the right by exact distances: those with a sign, or that have none."""
+    """Of values that are shifted to the right by exact distances: those with a sign, or that have none."""
     xp = arrays.xp
     (value, distance), (error, of_distance) = values, errors
     is_known = (of_distance == 0) & ((value >= error) | (value < -error))
@@ -134,7 +133,7 @@ def _shifted(arrays: NumPyArrays, values: Sequence[Array], errors: Sequence[Arra
 
 
 def _masked(arrays: NumPyArrays, values: Sequence[Array], errors: Sequence[Array], result: Array) -> Array:
-    """Of numbers of which an exact mask clears low bits, or no bits that the number may have."""
+    """Of values of which an exact mask clears low bits, or no bits that the value may have."""
     xp = arrays.xp
     mask, (error, of_mask) = values[1], errors
     unit = -mask

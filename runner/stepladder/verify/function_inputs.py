@@ -14,8 +14,8 @@ _UNSIGNED = 256.0
 def random_inputs(bundle: FunctionBundle, seed: int) -> dict[int, np.ndarray]:
     """Returns an array for each argument of a function; constants have their own content.
 
-    Normal numbers of a standard deviation of 1, or of less for operands of matmuls, so that sums of products have 1;
-    integers as `IntegerArguments` draws them.
+    Normally distributed values of a standard deviation of 1, or of less for operands of matmuls, so that sums of
+    products have 1; integers as `IntegerArguments` draws them.
 
     Args:
         bundle: of the function.

@@ -1,4 +1,4 @@
-"""Errors that right kernels of a function have, as parts of the mean square root of the numbers."""
+"""Errors that correct kernels of a function have, as parts of the root mean square of the values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def problems_of(bundle: FunctionBundle) -> list[Problem]:
 
 def error_of_matmuls(problems: Sequence[Problem]) -> float:
     """Returns the error that the orders of summation and the matrix units of matmuls add, and the rounding of their
-    results, as a part of the numbers' mean square root.
+    results, as a part of the root mean square of the values.
 
     Args:
         problems: of the matmuls; those of integers are exact.
@@ -39,10 +39,10 @@ def error_of_matmuls(problems: Sequence[Problem]) -> float:
 
 
 def norm_tolerance(bundle: FunctionBundle) -> float:
-    """Returns how far the results of a function may be from exact ones: the norm of the error over that of the numbers.
+    """Returns how far the results of a function may be from exact ones: the norm of the error over that of the values.
 
     For functions whose ops keep relative errors as they are: matmuls by weights that do not depend on the errors, which
-    turn an error of a part of the norm into one of the same part, products, sums of independent numbers, norms, and
+    turn an error of a part of the norm into one of the same part, products, sums of independent values, norms, and
     activations of slope 1. The errors of kernels add (triangle inequality): those of matmuls (`Tolerance.norm`), half a
     unit in the last place for each rounded result of another kernel, and each rounding of scores and weights of an
     attention in one kernel, and those of sums in f32.
@@ -82,7 +82,7 @@ def _error_of_scores(bundle: FunctionBundle) -> float:
 
 
 def error_of_sums(program: Program, *, in_f32: bool) -> float:
-    """Returns the error of sums that are rounded term by term, as a part of the numbers' mean square root.
+    """Returns the error of sums that are rounded term by term, as a part of the root mean square of the values.
 
     Additions to nearest have independent errors of at most u of the partial sum. Of n terms of zero mean the expected
     error is at most u sqrt(n/6) of the sums' mean square root, as `Tolerance` derives for f16 accumulators; of positive

@@ -28,7 +28,7 @@ EXACT_C = 8
 # neither large nor exact in functions.
 FURTHER = 8
 
-# Ops that take numbers of a few bits out of others.
+# Ops that take values of a few bits out of others.
 _SHIFTS = {"arith.shrsi", "arith.shrui"}
 
 _LARGEST_F16 = 65504
@@ -45,7 +45,8 @@ def exact_density(problem: Problem) -> float:
     partial sum, and so nothing over all partial sums of a matrix. Up to 0.9 of that n (0.9 of 32,000 for f16, any for
     f32) no element need be zero; above it, A is thinned so that its rows have about 0.9 n elements that are not zero.
     Products of fp8 are summed exactly below 2^13, whatever the accumulator type: 0.9 of 523,000. C of f16 or bf16 must
-    hold the result exactly: of 480 for bf16, where six deviations of a row's number below the limit are less.
+    hold the result exactly: of 480 for bf16, where the count of such elements in a row stays six deviations below
+    the limit.
 
     Args:
         problem: with the extent k, and the types that partial sums and C must hold exactly.
@@ -145,13 +146,13 @@ def random_inputs(problem: Problem, seed: int) -> Operands:
     def normal(generator: np.random.Generator, count: int) -> np.ndarray:
         return generator.standard_normal(count, dtype)
 
-    # What A and B are prepared from may be integers: all of i8, which may hold two numbers of 4 bits, and where shifts
-    # take several numbers out of one of i32, all of i32.
+    # The sources of A and B may be integers: all of i8, which may hold two values of 4 bits, and where shifts
+    # take several values out of one of i32, all of i32.
     is_packed = not _SHIFTS.isdisjoint(problem.producers)
     are_integers = [element_type(problem.operand(role).element_type).is_integer for role in "ab"]
     bound = 128
     if all(are_integers) and problem.acc_type == "f16" and not is_packed:
-        # Sums of products of numbers up to r are normal, of deviation r^2 / 3 sqrt(k): 8 of these fit in f16.
+        # Sums of products of values up to r are normal, of deviation r^2 / 3 sqrt(k): 8 of these fit in f16.
         bound = max(1, min(bound, math.isqrt(int(3 * _LARGEST_F16 / 8 / math.sqrt(problem.k)))))
 
     def every(generator: np.random.Generator, count: int) -> np.ndarray:
@@ -173,7 +174,7 @@ def _normal(generator: np.random.Generator, count: int) -> np.ndarray:
 
 def further_inputs(problem: Problem, seed: int) -> Further:
     """Returns what elementwise ops read beside the product and C, for either check: random numbers up to 2 in
-    magnitude, integers up to FURTHER; of the B of a second product, those of B in the exact check. One number that a
+    magnitude, integers up to FURTHER; of the B of a second product, those of B in the exact check. One value that a
     launch passes is above 0, so that what it scales is computed, and what it bounds is not empty.
 
     Args:
@@ -250,7 +251,7 @@ def _draw(
 
 
 def initial_c(problem: Problem, c: np.ndarray) -> np.ndarray:
-    """What C holds before a launch: the summand, or poison where the kernel must not read it.
+    """The content of C before a launch: the summand, or poison where the kernel must not read it.
 
     Args:
         problem: what the kernel computes.

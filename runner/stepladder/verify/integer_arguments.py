@@ -20,7 +20,7 @@ _KEPT = ("arith.extsi", "arith.extui", "arith.index_cast", "arith.trunci")
 
 
 class IntegerArguments:
-    """Draws integers of the arguments of a reference program: -8 to 8, truth values, indices of all elements that there
+    """Draws integers of the arguments of a reference program: -8 to 8, booleans, indices of all elements that there
     are, and divisors other than 0, by which no quotient is defined.
 
     Args:
@@ -30,7 +30,7 @@ class IntegerArguments:
     def __init__(self, program: Program) -> None:
         evaluation = Evaluation(program, {}, NumPyArrays())
         numbers = {item.value: number for number, item in enumerate(program.arguments) if not is_float(item.type)}
-        # The least extent of an axis that an index along it depends on the argument, by its number.
+        # The least extent of an axis that an index along it depends on the argument, by its index.
         self._limits: dict[int, int] = {}
         self._divisors: set[int] = set()
         for generic in program.instructions:
@@ -66,7 +66,7 @@ class IntegerArguments:
 
 
 def _divisors_of(generic: Generic, evaluation: Evaluation, numbers: Mapping[int, int]) -> set[int]:
-    """Returns the numbers of the arguments whose elements a body divides integers by, as they are or cast."""
+    """Returns the indices of the arguments whose elements a body divides integers by, as they are or cast."""
     made = {op.result: op for op in generic.body}
     outside = dict(zip(generic.arguments, (*generic.inputs, *generic.outputs)))
     found = set()

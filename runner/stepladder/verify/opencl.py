@@ -118,7 +118,7 @@ def run(
         folder, installed = Path(name), runtime()
         (folder / "kernel.spv").write_bytes(spirv)
         (folder / "library.cl").write_text(library(spirv))
-        # The wheel's own file of the runtime names a place of another machine.
+        # The wheel's own file of the runtime names a path of another machine.
         (folder / "intel.icd").write_text(f"{installed}\n")
         for number, argument in enumerate(arguments):
             np.ascontiguousarray(argument).view(np.uint8).tofile(folder / f"{number}.bin")

@@ -40,7 +40,7 @@ class SquaredProduct(Evaluation):
 
 class Magnitudes(Evaluation):
     """The product of the factors' magnitudes, which starts from zeros; with the bounds of their errors added to them,
-    how far sums can be off is the difference. Two kernels may round numbers that differ by an error to two that differ
+    how far sums can be off is the difference. Two kernels may round values that differ by an error to two that differ
     by a unit in the last place besides: the bounds count twice.
 
     Args:
@@ -78,7 +78,7 @@ class ProductErrors:
         is_exact: whether the factors are such that every order of summation gives the same sums.
 
     Attributes:
-        bounded: the program, with the largest errors that a right kernel can have.
+        bounded: the program, with the largest errors that a correct kernel can have.
         usual: the same with errors of the products' mean square root, which most elements have.
     """
 

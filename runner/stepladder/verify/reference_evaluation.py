@@ -97,7 +97,7 @@ class Evaluation:
         """Returns a region of a value; as `whole`.
 
         Args:
-            value: its number.
+            value: its index.
             region: a slice for each axis, with start and stop.
             keep: keep the result, where the region is the whole value, for the next time.
         """
@@ -137,7 +137,7 @@ class Evaluation:
                 return StructuredOp(self, instruction, number, region).computed()
 
     def kind(self, type_: str) -> str:
-        """Returns the array type that holds numbers of an MLIR type: `wide`, `bool` or `int64`.
+        """Returns the array type that holds values of an MLIR type: `wide`, `bool` or `int64`.
 
         Args:
             type_: element type by its MLIR name, such as "f16".
@@ -145,7 +145,7 @@ class Evaluation:
         return self._wide if is_float(type_) else "bool" if type_ == "i1" else "int64"
 
     def filled(self, number: float, type_: str, region: Region) -> Array:
-        """Returns an array of a region's extents with copies of a number.
+        """Returns an array of a region's extents with copies of a scalar.
 
         Args:
             number: that `type_` has.

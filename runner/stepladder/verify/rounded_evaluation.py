@@ -1,4 +1,4 @@
-"""Evaluates a reference program as a right kernel may: every value is rounded to its type."""
+"""Evaluates a reference program as a correct kernel may: every value is rounded to its type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stepladder.verify.structured_evaluation import Labelled, Region, Structured
 
 # Significant bits, the leading one included.
 _BITS = {"f64": 53, "f32": 24, "tf32": 11, "f16": 11, "bf16": 8, "f8E4M3FN": 4, "f8E5M2": 3}
-# The largest number of types whose larger numbers are rounded to infinity.
+# The largest value of types whose larger values are rounded to infinity.
 _LARGEST_NUMBERS = {name: float(np.finfo(element_type(name).dtype).max) for name in ("f32", "f16")} | {
     "bf16": float.fromhex("0x1.fep127")
 }
@@ -64,12 +64,12 @@ class _RoundedOp(StructuredOp):
 
 
 def _rounded(xp: Any, array: Array, type_: str) -> Array:  # noqa: ANN401
-    """Returns numbers rounded to the significant bits of a type, by Veltkamp's splitting, and to its range."""
+    """Returns values rounded to the significant bits of a type, by Veltkamp's splitting, and to its range."""
     bits = _BITS[type_]
     if bits == 53:
         return array
     scaled = array * (2.0 ** (53 - bits) + 1.0)
-    # Numbers that overflow stay as they are: 0 - (0 - x).
+    # Values that overflow stay as they are: 0 - (0 - x).
     scaled = xp.where(abs(scaled) < math.inf, scaled, 0.0)
     rounded = scaled - (scaled - array)
     too_large = abs(rounded) > _LARGEST_NUMBERS.get(type_, math.inf)

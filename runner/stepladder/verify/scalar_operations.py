@@ -15,13 +15,13 @@ _INTEGER: dict[int, Relation] = {
     3: lambda x, y: x <= y,
     4: lambda x, y: x > y,
     5: lambda x, y: x >= y,
-    # Unsigned: numbers are held with their sign, which comes after all others without one.
+    # Unsigned: values are held with their sign, which comes after all others without one.
     6: lambda x, y: (x ^ _SIGN) < (y ^ _SIGN),
     7: lambda x, y: (x ^ _SIGN) <= (y ^ _SIGN),
     8: lambda x, y: (x ^ _SIGN) > (y ^ _SIGN),
     9: lambda x, y: (x ^ _SIGN) >= (y ^ _SIGN),
 }
-# By MLIR's numbers: oeq, ogt, oge, olt, ole, one, ord, ueq, ugt, uge, ult, ule, une, uno.
+# By MLIR's encoding: oeq, ogt, oge, olt, ole, one, ord, ueq, ugt, uge, ult, ule, une, uno.
 _FLOAT: dict[int, Relation] = {
     1: lambda x, y: x == y,
     2: lambda x, y: x > y,
@@ -49,7 +49,7 @@ def _multiply(arrays: NumPyArrays, x: Array, y: Array) -> Array:
 
 
 def _round_away(arrays: NumPyArrays, x: Array) -> Array:
-    """Returns the nearest whole numbers; of two, that which is farther from 0."""
+    """Returns the nearest integers; of two, that which is farther from 0."""
     whole = arrays.xp.trunc(x)
     return whole + arrays.xp.where(arrays.xp.abs(x - whole) >= 0.5, arrays.xp.sign(x), arrays.xp.zeros_like(x))
 
@@ -68,7 +68,7 @@ def _divide(arrays: NumPyArrays, x: Array, y: Array) -> Array:
     return (x - arrays.xp.fmod(x, y)) // y
 
 
-# Ops on numbers of one type, by name.
+# Ops on values of one type, by name.
 ARITHMETIC: dict[str, Callable[..., Array]] = {
     "arith.addf": _add,
     "arith.addi": _add,

@@ -18,7 +18,7 @@ from stepladder.verify.scalar_operations import ARITHMETIC, PREDICATES, UNSIGNED
 
 # Elements of the largest temporary array: an op that is no contraction of two arrays may need all its loops at once.
 LARGEST = 1 << 30
-# Ops that take truth values as such, and not as numbers of one bit with a sign.
+# Ops that take booleans as such, and not as signed integers of one bit.
 _ON_TRUTH = ("arith.andi", "arith.ori", "arith.xori", "arith.select", "arith.extui", "arith.uitofp")
 
 Region = tuple[slice, ...]
@@ -29,7 +29,7 @@ class Values(Protocol):
 
     @property
     def arrays(self) -> NumPyArrays:
-        """What computes."""
+        """The array library that evaluates the program."""
         ...
 
     def whole(self, value: int) -> Array:
@@ -50,7 +50,7 @@ class Values(Protocol):
         ...
 
     def kind(self, type_: str) -> str:
-        """Returns the array type that holds numbers of an MLIR type.
+        """Returns the array type that holds values of an MLIR type.
 
         Args:
             type_: element type by its MLIR name, such as "f16".
@@ -58,7 +58,7 @@ class Values(Protocol):
         ...
 
     def filled(self, number: float, type_: str, region: Region) -> Array:
-        """Returns an array of a region's extents with copies of a number.
+        """Returns an array of a region's extents with copies of a scalar.
 
         Args:
             number: that `type_` has.
@@ -82,7 +82,7 @@ class StructuredOp:
     Args:
         values: of the program.
         op: the structured op.
-        output: the number of the output.
+        output: the index of the output.
         region: what to compute of the output.
     """
 
@@ -123,7 +123,7 @@ class StructuredOp:
         """Returns a value of the body for all elements of the output, with the iterations of a loop as a last axis.
 
         Args:
-            value: its number.
+            value: its index.
             loop: one that reduces.
         """
         loops = (*self.order, loop)
@@ -132,7 +132,7 @@ class StructuredOp:
         return self.arrays.xp.broadcast_to(self.aligned(self.value_of(value), loops), sizes)
 
     def _kept_of(self, found: IndexedExtremum, loop: int) -> Array:
-        """Returns what is kept of the iteration with the extremum; a NaN is skipped, or nothing takes its place."""
+        """Returns what is kept of the iteration with the extremum; a NaN is skipped, or nothing replaces it."""
         xp = self.arrays.xp
         terms, kept = self.spread(found.term, loop), self.spread(found.kept, loop)
         lowest = -math.inf if found.largest else math.inf
@@ -156,14 +156,14 @@ class StructuredOp:
         return xp.where(is_better, xp.sum(kept * chosen, -1), before).reshape(self.shape)
 
     def _as_unsigned(self, values: Array, bits: int) -> Array:
-        """Returns numbers of integers without a sign; others, of 0 bits, as they are."""
+        """Returns the values of unsigned integers; others, of 0 bits, as they are."""
         return values if not bits else self.arrays.xp.where(values < 0, values + 2.0**bits, values)
 
     def size_of(self, loop: int) -> int:
         """Returns how many iterations of a loop run.
 
         Args:
-            loop: number of the loop.
+            loop: index of the loop.
         """
         return self.loops[loop].stop - self.loops[loop].start
 
@@ -181,7 +181,7 @@ class StructuredOp:
 
         Args:
             value: along some of `loops`, in any order.
-            loops: numbers of the loops, in the order of the axes.
+            loops: indices of the loops, in the order of the axes.
         """
         order = sorted(range(len(value.loops)), key=lambda axis: loops.index(value.loops[axis]))
         array = self.arrays.permuted(value.array, order)
@@ -255,7 +255,7 @@ class StructuredOp:
             )
 
     def _with_signs(self, op: Operation, operands: list[Array]) -> list[Array]:
-        """Returns the operands of an op on truth values (i1) that takes them as integers, of which the larger one is
+        """Returns the operands of an op on booleans (i1) that takes them as integers, of which the larger one is
         -1; of other ops, what they are."""
         if op.operand_type != "i1" or op.name in _ON_TRUTH:
             return operands

@@ -15,7 +15,7 @@ FP8_BITS = 13
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far from the reference a right kernel can be on normal inputs.
+    """The largest error of a correct kernel on normally distributed inputs.
 
     Let s2 = sum over k of (a_ik b_kj)^2, plus c_ij^2: for independent zero-mean inputs the partial sums of an element
     are a random walk of final variance s2. Bounds relative to |A||B| ignore that and are vacuous here: at K = 16384

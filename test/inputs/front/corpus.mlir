@@ -2102,7 +2102,7 @@ func.func @f(%A: memref<3072xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>)
 // A is overwritten by one number
 func.func @f(%A: memref<32x96xf16>, %B: memref<96x64xf16>, %C: memref<32x64xf32>) {
   %two = arith.constant 2.0 : f16
-  // refused: linalg.fill makes an operand, or overwrites a result, with copies of one number: 2.0
+  // refused: linalg.fill makes an operand, or overwrites a result, with copies of one scalar: 2.0
   linalg.fill ins(%two : f16) outs(%A : memref<32x96xf16>)
   linalg.matmul ins(%A, %B : memref<32x96xf16>, memref<96x64xf16>) outs(%C : memref<32x64xf32>)
   return

@@ -1,4 +1,4 @@
-// Outlines the ops whose results take the memory of arguments, which callers give away.
+// Outlines the ops whose results are written to the memory of donated arguments.
 //
 // A decoding step replaces one row of a cache. As a function on tensors it returns a new cache, for which a kernel
 // would copy all of it. If the caller donates the memory of the old cache to the new one, a kernel writes only the row.

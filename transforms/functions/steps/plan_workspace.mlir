@@ -5,8 +5,8 @@
 // of two. Offsets are multiples of 256 bytes, which TMA and 128-bit accesses need. Upstream's own pass only makes
 // allocations of constant size static; it does not share memory between buffers.
 //
-// Kernels write parts that a function of decompose_ops would assemble in their places, in the workspace or in a result,
-// at multiples of 16 bytes, and its call goes. So do copies of buffers that are returned in another shape.
+// Kernels write parts that a function of decompose_ops would assemble in place, in the workspace or in a result, at
+// multiples of 16 bytes, and its call is removed. So do copies of buffers that are returned in another shape.
 //
 // Source: greedy by size for offset calculation (Pisarchyk and Lee, "Efficient memory management for deep neural net
 // inference", 2020).

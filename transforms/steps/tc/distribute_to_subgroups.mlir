@@ -1,7 +1,7 @@
 // Distributes tiles and vectors to subgroups: the program is at subgroup level afterwards.
 //
 // The registers of the subgroups of a work-group hold its vectors. The `wg_map` assigns each block to a subgroup; an
-// index that is computed from the subgroup's number replaces it. A subgroup that owns several blocks of a tile gets a
+// index that is computed from the subgroup's id replaces it. A subgroup that owns several blocks of a tile gets a
 // tile for each of them. `convert_layout`, and a `transpose` whose blocks other subgroups own, go through shared local
 // memory between barriers; a vector that is too large for it is exchanged in parts.
 //

@@ -1,4 +1,4 @@
-// Elects the thread that issues loads, instead of comparing its number.
+// Elects the thread that issues loads by `elect.sync`, instead of comparing thread indices.
 //
 // The operands of a TMA load are in uniform registers, of which a warp has one set. If the thread is selected by its
 // index, ptxas does not know that only one thread is active, and puts a loop over the active threads around every load.

@@ -1,7 +1,7 @@
-// Flushes subnormal numbers of f32 to zero in kernels with approximated functions.
+// Flushes subnormal f32 values to zero in kernels with approximated functions.
 //
-// `ex2.approx` and `rcp.approx` support subnormal numbers by scaling operand and result, which takes three more
-// instructions each. 16-bit results do not need them: the smallest normal number of bf16 is that of f32, 2^-126. LLVM
+// `ex2.approx` and `rcp.approx` support subnormals by scaling operand and result, which takes three more
+// instructions each. 16-bit results do not need them: the smallest normal value of bf16 is that of f32, 2^-126. LLVM
 // reads the attribute and selects `ex2.approx.ftz` and `rcp.approx.ftz`. libdevice's exponential does not follow the
 // attribute, and the step replaces it.
 //

@@ -1,4 +1,4 @@
-// Passes addresses in a block's shared memory to TMA as they are.
+// Passes shared-memory addresses to TMA without casts to generic addresses and back.
 //
 // The destination of a TMA load is an address in the shared memory of the cluster, and tiles are in that of the block.
 // The window of the former contains that of the latter, so that the address is the same. LLVM casts it to a generic

@@ -1,4 +1,4 @@
-// Reads the operands of products of bf16 as f16, whose fragments the gpu dialect has.
+// Reads the bf16 operands of products as f16, for which the gpu dialect has fragments.
 //
 // WMMA multiplies bf16 from sm_80 on, but upstream's fragments (`!gpu.mma_matrix`) and their loads take no bf16. The
 // step casts the tiles of A and B to f16 and marks the products `of_bf16`: no element is converted, only its bits are

@@ -1,4 +1,4 @@
-// Loads operands whose dimensions are in another order from where they are, instead of from a copy.
+// Loads operands with permuted dimensions in place, by TMA descriptors of higher rank, instead of from a copy.
 //
 // A contraction such as C[m, n] = sum over k and l of A[m, k, l] * B[l, k, n] needs the rows of B in the order of A's
 // columns. Without this step, a preceding kernel (`prepare_operands`) writes a workspace in this order: it reads and

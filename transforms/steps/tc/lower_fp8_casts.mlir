@@ -1,8 +1,8 @@
-// Casts numbers to and from fp8 by instructions, or by integer arithmetic.
+// Lowers casts to and from fp8 to conversion instructions, or to integer arithmetic.
 //
 // LLVM has no fp8, and upstream lowers casts of it for other GPUs only. From sm_89 on, an instruction rounds two f32
-// values to fp8; it saturates to the largest finite number, where `arith.truncf` gives NaN (f8E4M3FN) or infinity
-// (f8E5M2). The encoding of these follows that of the largest finite number, so that the step adds 1 to the bits,
+// values to fp8; it saturates to the largest finite value, where `arith.truncf` gives NaN (f8E4M3FN) or infinity
+// (f8E5M2). The encoding of these follows that of the largest finite value, so that the step adds 1 to the bits,
 // unless a clamp in the payload bounds the values. On older GPUs, integer arithmetic rounds. Extensions are integer
 // arithmetic on all GPUs.
 //

@@ -9,7 +9,7 @@
 // grows with k. Therefore the three products of a k sub-step are accumulated from zero, the small ones first, and an
 // f32 addition adds them to the accumulator.
 //
-// An infinity becomes NaN, and so does a number of 3.4026e38 or more, whose first 11 bits round to an infinity. Ops
+// An infinity becomes NaN, and so does a value of 3.4026e38 or more, whose first 11 bits round to an infinity. Ops
 // that keep them (`split_into_tf32`) would double those of the split, and take 15% of the throughput; products that
 // `recompute_nan_tiles` repeats, where a sum is NaN, have them.
 //

@@ -1,7 +1,7 @@
 // Computes a tile of C of f32 again where a sum of it is NaN, by products that keep infinities.
 //
-// `multiply_as_3xtf32` splits an infinity into itself and NaN, and a number of 3.4026e38 or more, whose first 11 bits
-// round to an infinity, into two infinities: the sums of such a number's products are always NaN. A split that keeps
+// `multiply_as_3xtf32` splits an infinity into itself and NaN, and a value of 3.4026e38 or more, whose first 11 bits
+// round to an infinity, into two infinities: the sums of such a value's products are always NaN. A split that keeps
 // them (`split_into_tf32`) takes almost three times as many ops in the main loop. The step tests the accumulators after
 // the loop instead: if one of a block is NaN, the block repeats its products with that split. Sums that are NaN in the
 // payload, such as an infinity minus an infinity, are NaN the second time too.

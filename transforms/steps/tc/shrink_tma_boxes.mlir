@@ -1,4 +1,4 @@
-// Shrinks TMA boxes to what a tile has of a matrix: few rows of A, a short k, or tiles of other rows than `wgmma`'s.
+// Shrinks TMA boxes to the part of a tile inside its matrix: few rows of A, a short k, or tiles of other than 64 rows.
 //
 // `wgmma` always takes 64 rows, and TMA zero-fills the rows of a box beyond the matrix, which takes as long as a load.
 // With 16 rows of A, three quarters of a box of 64 rows are zeros, written again in every k step, and the loads of B

@@ -8,8 +8,8 @@
 // wgmma supports f32 in shared memory only as K-major operands. Threads can read A in any order, so that a column-major
 // A is loaded directly too, and the copy to its transpose is removed.
 //
-// The parts, the order of the products and the sum are those of `split_into_tf32`. Infinities, numbers that round to
-// one, and subnormal numbers need nine instructions per element, most of which a multiprocessor executes at half rate;
+// The parts, the order of the products and the sum are those of `split_into_tf32`. Infinities, values that round to
+// one, and subnormals need nine instructions per element, most of which a multiprocessor executes at half rate;
 // others need three. A warp votes once a k step whether any of its elements needs them. The test uses additions and
 // multiplications, which run at full rate.
 //

@@ -13,12 +13,12 @@
 // Blocks that share tiles of B each split them. With many columns, or many blocks of rows and a large k, that takes
 // longer than the preceding kernel.
 //
-// wgmma reads tf32 only along k. Where rows of B lie along n, the threads therefore transpose its tiles, in place of the
-// copy that `transpose_operands` made: each reads its elements, four along k of one column at a time, and waits for the
-// others, before it stores both parts along k. Neighbouring threads have neighbouring columns, so that they access
-// different banks of shared memory.
+// wgmma reads tf32 only from K-major tiles. The threads therefore transpose tiles of an N-major B, in place of the copy
+// that `transpose_operands` made: each reads its elements, four along k of one column at a time, and waits for the
+// others, before it stores both parts. Neighbouring threads have neighbouring columns, so that they access different
+// banks of shared memory.
 //
-// TMA must load B as it is: the pitch of its rows is a multiple of 16 bytes.
+// TMA must load B as it is: its pitch is a multiple of 16 bytes.
 //
 // Source: as `split_a_into_tf32`. PTX ISA, async proxy.
 //
@@ -46,7 +46,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "schedule == 'cooperative' and stagger == 0",
          message = "split_f32 = shared requires schedule = cooperative and stagger = 0"},
         {condition = "b_transposed == 0 or block_n * block_k <= 4096 * consumer_warpgroups",
-         message = "split_f32 = shared with rows of B along n requires block_n * block_k <= 4096 * consumer_warpgroups"}
+         message = "split_f32 = shared with an N-major B requires block_n * block_k <= 4096 * consumer_warpgroups"}
       ]} {
     "tc.split_b_in_shared_memory"(%module) : (!transform.any_op) -> ()
 

@@ -6,7 +6,7 @@
 // stage has tiles of both parts, which are loaded once for the three products.
 //
 // The large part of an infinity is 1 with its sign, and the small part is the infinity itself: if a1 were infinite and
-// b2 zero, a1 b2 would be NaN. A number of 3.4026e38 or more, which would round to an infinity, is truncated instead.
+// b2 zero, a1 b2 would be NaN. A value of 3.4026e38 or more, which would round to an infinity, is truncated instead.
 // Sums are thus infinite or NaN exactly where sums in f32 are.
 //
 // The products of a k step are accumulated from zero, the small ones first, and an f32 addition adds them to the

@@ -20,14 +20,16 @@ from stepladder.cli.options import (
 from stepladder.runtime.errors import OK, StepladderError, printable
 
 if TYPE_CHECKING:
+    from stepladder.pipeline.build import Build
+    from stepladder.pipeline.functions import FunctionBuild
     from stepladder.pipeline.request import Request
     from stepladder.pipeline.run import Run
     from stepladder.runtime.bundle import FunctionBundle
 
 _EPILOG = """\
 Knobs are taken from --set and --target, from the steps that --without leaves out, from the tuning database, from knobs
-that were measured for a similar problem, from the cost model, or from the script, in this order; the output names the
-source of each.
+that were measured for a similar problem, from the cost model, or from the script, in this order. The output lists the
+knobs by source, except those of features that the kernel does not use; the manifest has all of them.
 
 exit status: 0 the bundle is written; 1 a step failed, or LLVM or ptxas refuse the kernel; 2 the payload, the pipeline,
 an option or a file is not acceptable, or the kernel does not fit the target.
@@ -86,12 +88,22 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 
 def _knob_lines(run: Run, from_target: str | None) -> list[str]:
-    """Returns the knobs of a run by where their values come from, a line a source; `from_target` is --target's own."""
+    """Returns the knobs of a run by the source of their values, a line for each source.
+
+    Knobs of features that the kernel does not use are left out, unless an option of the command line gave their value.
+
+    Args:
+        run: of the pipeline.
+        from_target: the knob that --target sets; None without the option.
+    """
+    from stepladder.cli.candidates import is_neutral
     from stepladder.pipeline.definition import value_text
 
     sources: dict[str, list[str]] = {}
     for name, value in run.knobs.items():
         source = "--target" if name == from_target else run.sources[name]
+        if is_neutral(name, value) and not source.startswith("--"):
+            continue
         sources.setdefault(source, []).append(f"{name} = {value_text(value)}")
     return [f"knobs from {source}: {', '.join(knobs)}" for source, knobs in sources.items()]
 
@@ -140,9 +152,8 @@ def main(args: argparse.Namespace) -> int:
     with imports():
         from stepladder.extension import plugins
         from stepladder.payload import stablehlo
-        from stepladder.pipeline import any_payload, functions, library, spirv_build
+        from stepladder.pipeline import any_payload, functions, spirv_build
         from stepladder.pipeline.automatic import AUTO, for_vendor, reason_of_function
-        from stepladder.pipeline.codegen.machine_code import describe_spills
         from stepladder.pipeline.context import bound_text, mlir_context
         from stepladder.pipeline.request import Request
         from stepladder.runtime.bundle import check_output
@@ -174,12 +185,27 @@ def main(args: argparse.Namespace) -> int:
             raise (reason_of_function(error, f"{name} is not compiled") if is_foreign else error) from None
         built.write(args.output)
     if isinstance(built, functions.FunctionBuild):
-        print(f"{printable(args.output)}: {built.bundle.manifest.describe()}, for {built.bundle.manifest.target}")
-        for line in _launch_lines(built.bundle):
-            print(line)
-        for note in built.notes:
-            print(f"note: {note}", file=sys.stderr)
-        return OK
+        _print_function(built, args)
+    else:
+        _print_kernel(built, args)
+    return OK
+
+
+def _print_function(built: FunctionBuild, args: argparse.Namespace) -> None:
+    """Prints the launches of a function with several kernels."""
+    print(f"{printable(args.output)}: {built.bundle.manifest.describe()}, for {built.bundle.manifest.target}")
+    for line in _launch_lines(built.bundle):
+        print(line)
+    for note in built.notes:
+        print(f"note: {note}", file=sys.stderr)
+
+
+def _print_kernel(built: Build, args: argparse.Namespace) -> None:
+    """Prints the launch of a kernel, its resources, and the sources of its knobs."""
+    from stepladder.pipeline import library
+    from stepladder.pipeline.automatic import AUTO
+    from stepladder.pipeline.codegen.machine_code import describe_spills
+
     manifest = built.manifest
     shared = manifest.static_shared_memory + manifest.dynamic_shared_memory
     print(
@@ -197,4 +223,3 @@ def main(args: argparse.Namespace) -> int:
     spills = describe_spills(built.code, manifest.block)
     if spills:
         print(spills, file=sys.stderr)
-    return OK

@@ -6,9 +6,13 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stepladder.cli.options import Formatter, add_output_option
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, OK, StepladderError, cause, printable
+
+if TYPE_CHECKING:
+    from stepladder.pipeline.build import Build
 
 _DEFAULT = "intermediate"
 
@@ -172,6 +176,37 @@ def _check(folder: Path) -> bool:
     return all(report.passed for report in reports)
 
 
+def _print_steps(built: Build) -> None:
+    """Prints a table of the steps that ran."""
+    from stepladder.cli.tables import print_table
+
+    summaries = {step.name: step.summary() for step in built.run.pipeline.steps}
+    print_table(
+        [
+            {
+                "step": step.name,
+                "ms": round(step.seconds * 1e3, 1),
+                "ops": step.operations,
+                "IR lines": step.text.count("\n"),
+                "what it does": summaries[step.name],
+            }
+            for step in built.run.steps
+        ],
+        title="The pipeline, step by step",
+    )
+
+
+def _print_launch(built: Build) -> None:
+    """Prints the launch and the resources of the kernel."""
+    manifest = built.manifest
+    shared = manifest.static_shared_memory + manifest.dynamic_shared_memory
+    print(
+        f"{manifest.kernel_name}: grid {'x'.join(map(str, manifest.grid))}, block "
+        f"{'x'.join(map(str, manifest.block))}, {manifest.registers} registers per thread, "
+        f"{sum(manifest.spills.values())} bytes spilled, {shared} bytes of shared memory per block"
+    )
+
+
 def main(args: argparse.Namespace) -> int:
     """Runs the command; returns the exit status.
 
@@ -201,27 +236,8 @@ def main(args: argparse.Namespace) -> int:
         built = build.build(text, str(path), Request(ablation.WMMA.pipeline, {"target": target}), progress=progress)
         if args.output:
             built.write(args.output)
-        summaries = {step.name: step.summary() for step in built.run.pipeline.steps}
-        print_table(
-            [
-                {
-                    "step": step.name,
-                    "ms": round(step.seconds * 1e3, 1),
-                    "ops": step.operations,
-                    "IR lines": step.text.count("\n"),
-                    "what it does": summaries[step.name],
-                }
-                for step in built.run.steps
-            ],
-            title="The pipeline, step by step",
-        )
-    manifest = built.manifest
-    shared = manifest.static_shared_memory + manifest.dynamic_shared_memory
-    print(
-        f"{manifest.kernel_name}: grid {'x'.join(map(str, manifest.grid))}, block "
-        f"{'x'.join(map(str, manifest.block))}, {manifest.registers} registers per thread, "
-        f"{sum(manifest.spills.values())} bytes spilled, {shared} bytes of shared memory per block"
-    )
+        _print_steps(built)
+    _print_launch(built)
     if args.output:
         print(f"kept in {printable(args.output)}, with the IR after every step in {printable(args.output)}/ir")
     print()

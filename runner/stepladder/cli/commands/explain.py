@@ -101,7 +101,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _print(explained: Explanation, prefix: str) -> None:
     """Prints a table of the candidates, below a title with a prefix, and then which knobs `compile` takes."""
-    from stepladder.cli.candidates import candidate_rows
+    from stepladder.cli.candidates import candidate_rows, is_neutral
     from stepladder.cli.tables import print_table
     from stepladder.pipeline.definition import value_text
 
@@ -119,7 +119,8 @@ def _print(explained: Explanation, prefix: str) -> None:
     if shared:
         print(f"all have {shared}")
     print_table(rows)
-    knobs = ", ".join(f"{name} = {value_text(value)}" for name, value in explained.chosen.knobs.items())
+    chosen = explained.chosen.knobs.items()
+    knobs = ", ".join(f"{name} = {value_text(value)}" for name, value in chosen if not is_neutral(name, value))
     print(f"compile takes the knobs from {explained.chosen.source.text}:\n{knobs}")
 
 

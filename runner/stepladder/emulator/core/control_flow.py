@@ -135,7 +135,7 @@ class _Way:
 
 @dataclass
 class Graph:
-    """The blocks by number, 0 the first: where each may go to.
+    """The blocks by index, 0 the first: where each may go to.
 
     Attributes:
         after: the immediate post-dominator of each, None where ways end without one.
@@ -320,7 +320,7 @@ class _Flattened:
 
 
 def _cases(op: ir.Operation) -> list[int]:
-    """Returns the numbers that a switch compares with."""
+    """Returns the case values of a switch."""
     if "case_values" not in op.attributes:
         return []
     return [int(value) for value in op.attributes["case_values"]]

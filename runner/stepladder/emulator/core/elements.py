@@ -1,4 +1,4 @@
-"""Numbers of MLIR's types: wrapped to a width, rounded once to a format, or reinterpreted with another sign."""
+"""Values of MLIR's element types: wrapped to a width, rounded once to a format, or reinterpreted with another sign."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plain(value: Value) -> Value:
     """Returns a value that all lanes share as int, bool or NumPy's scalar; others are unchanged.
 
     Args:
-        value: a number, or an array of any shape; an array without dimensions is a number.
+        value: a scalar, or an array of any shape; an array without dimensions is a scalar.
     """
     if isinstance(value, np.ndarray):
         if value.ndim:
@@ -73,10 +73,10 @@ def unsigned(value: Value, width: int) -> Value:
 
 
 def number(value: Value, element: Scalar) -> Value:
-    """Returns a Python number as a uniform value of a type.
+    """Returns a Python scalar as a uniform value of a type.
 
     Args:
-        value: a Python number.
+        value: a Python scalar.
         element: the type; an integer is wrapped to its width.
     """
     return element.dtype.type(value) if element.is_float else wrapped(value, element)
@@ -86,11 +86,11 @@ def rounded(value: Value, element: Scalar) -> Value:
     """Returns floating-point numbers rounded once, to the nearest of a type and to even where two are near.
 
     Args:
-        value: float64 or narrower, a number or an array of any shape.
+        value: float64 or narrower, a scalar or an array of any shape.
         element: the floating-point type to round to.
 
     Returns:
-        An array of `value`'s shape in the type's NumPy type, or a NumPy scalar for a number.
+        An array of `value`'s shape in the type's NumPy type, or a NumPy scalar for a scalar.
     """
     value = np.asarray(value)
     if value.dtype == np.float64 and element.name not in ("f16", "f32", "f64"):
@@ -105,24 +105,24 @@ def rounded_sum(left: Value, right: Value, element: Scalar) -> Value:
     """Returns the sum of two float64 rounded once to a narrower type.
 
     Args:
-        left, right: float64, numbers or arrays that broadcast.
+        left, right: float64, scalars or arrays that broadcast.
         element: the floating-point type to round to.
     """
     left, right = np.asarray(left), np.asarray(right)
     total = np.asarray(left + right)
-    # What rounding took away, exactly (Knuth's two-sum); to odd, it cannot be lost in the rounding to come.
+    # The exact rounding error (Knuth's two-sum); to odd, it cannot be lost in the rounding to come.
     back = total - left
     lost = (left - (total - back)) + (right - back)
     return rounded(_made_odd(total, lost), element)
 
 
 def factor(value: Value, element: Scalar, dtype: np.dtype) -> np.ndarray:
-    """Returns numbers as a type that they are multiplied in; tf32's have their lower bits dropped.
+    """Returns values in the type that they are multiplied in; tf32's have their lower bits dropped.
 
     Args:
-        value: numbers of type `element`, of any shape.
+        value: values of type `element`, of any shape.
         element: their type.
-        dtype: NumPy type that has products of two such numbers exactly.
+        dtype: NumPy type that has products of two such values exactly.
     """
     value = np.asarray(value).astype(dtype, copy=False)
     if element.name == "tf32":
@@ -149,7 +149,7 @@ def _to_odd(value: np.ndarray) -> np.ndarray:
 
 
 def _made_odd(near: np.ndarray, lost: np.ndarray) -> np.ndarray:
-    """Returns rounded numbers as if rounded to odd, where `lost` is what the rounding took away."""
+    """Returns rounded values as if rounded to odd, where `lost` is what the rounding took away."""
     bits = near.view(np.dtype(f"i{near.dtype.itemsize}"))
     toward = np.copysign(near.dtype.type(np.inf), lost).astype(near.dtype)
     inexact = np.isfinite(near) & (lost != 0) & np.isfinite(lost) & (bits & 1 == 0)
@@ -164,10 +164,10 @@ def _to_tf32(value: np.ndarray) -> np.ndarray:
 
 
 def reinterpreted(value: Value, source: Scalar, target: Scalar) -> Value:
-    """Returns the bits of numbers as another type's; where the sizes differ, the last dimension changes.
+    """Returns the bits of values as another type's; where the sizes differ, the last dimension changes.
 
     Args:
-        value: numbers of type `source`, of any shape.
+        value: values of type `source`, of any shape.
         source, target: types; where their widths differ, the last dimension has as many bits after as before.
     """
     array = np.asarray(value, source.dtype)
@@ -180,7 +180,7 @@ def reinterpreted(value: Value, source: Scalar, target: Scalar) -> Value:
 
 
 def _regrouped(array: np.ndarray, source: Scalar, target: Scalar) -> np.ndarray:
-    """Returns the bits of numbers of odd widths as numbers of another: they follow each other without gaps."""
+    """Returns the bits of values of odd widths as values of another: they follow each other without gaps."""
     raw = np.ascontiguousarray(array).view(np.uint8).reshape(*array.shape, source.bytes)
     bits = np.unpackbits(raw, axis=-1, bitorder="little")[..., : source.width]
     if source.width == target.width:

@@ -34,7 +34,7 @@ KERNELS = ("gpu.kernel", "kernel", "nvvm.kernel")
 
 @dataclass
 class Outcome:
-    """What a run gave.
+    """The outcome of a run.
 
     Attributes:
         arguments: what the function's arguments hold afterwards, in order; None for those that are no arrays.
@@ -74,10 +74,10 @@ class Runnable(ABC):
 
         Args:
             machine: with fresh memory.
-            inputs: for each argument an array of its shape and type, or a number.
+            inputs: for each argument an array of its shape and type, or a scalar.
 
         Returns:
-            What each argument holds afterwards (None for what is no array), and the results of the program.
+            The content of each argument after the run (None if it is no array), and the results of the program.
         """
 
     def run(
@@ -96,7 +96,7 @@ class Runnable(ABC):
         """Runs the program.
 
         Args:
-            inputs: for each argument an array of its shape and type, or a number; they are not changed.
+            inputs: for each argument an array of its shape and type, or a scalar; they are not changed.
             sanitize: look for what a program must not do.
             count: count memory traffic and instructions.
             max_steps: stop after so many instructions.
@@ -144,7 +144,7 @@ class Emulation(Runnable):
 
     Args:
         module: of MLIR, in the current context.
-        function: the name of the function to run; the only one with a body unless told.
+        function: the name of the function to run; default: the only one with a body.
 
     Raises:
         StepladderError: an op that the emulator does not know, or no function to run.
@@ -158,7 +158,7 @@ class Emulation(Runnable):
         self.function = _entry(self.program, function, name)
 
     def random_inputs(self, seed: int) -> list[np.ndarray]:
-        """Returns an array for each argument: normal numbers, or integers of -8 to 8.
+        """Returns an array for each argument: normally distributed values, or integers of -8 to 8.
 
         Args:
             seed: of the generator of random numbers.
@@ -242,10 +242,10 @@ class Emulation(Runnable):
 
         Args:
             machine: with fresh memory.
-            inputs: for each argument an array of its shape and type, or a number.
+            inputs: for each argument an array of its shape and type, or a scalar.
 
         Returns:
-            What each argument holds afterwards (None for what is no memref), and the results of the function.
+            The content of each argument after the run (None if it is no memref), and the results of the function.
         """
         arguments, views = [], []
         for number, (given, type_) in enumerate(zip(inputs, self.function.argument_types)):

@@ -31,7 +31,7 @@ class Output:
 
 
 def written_arguments(inputs: Sequence[np.ndarray], outcome: Outcome) -> list[int]:
-    """Returns the numbers of the arguments that hold other bits after a run than before it.
+    """Returns the indices of the arguments that hold other bits after a run than before it.
 
     Args:
         inputs: arrays by argument number.
@@ -140,7 +140,7 @@ def compare_with_files(outcome: Outcome, expected: Mapping[int, np.ndarray], tol
 
     Args:
         outcome: of the run that is checked.
-        expected: argument number, or number of arguments plus number of the result -> array.
+        expected: argument number, or number of arguments plus index of the result -> array.
         tolerance: as `compare`.
 
     Returns:

@@ -154,8 +154,8 @@ class Fiber:
         group: the blocks that they belong to.
         count: T, the number of lanes, active or not.
         mask: bool array (T,) of those that are active, or None for all.
-        lanes: their numbers.
-        warps: the numbers of their warps, each once.
+        lanes: their indices.
+        warps: the indices of their warps, each once.
         env: values by slot.
         stack: the reconvergence points ahead, the outermost first.
         pending: what the op that waits has done already; it is executed again.
@@ -224,7 +224,7 @@ class Fiber:
 
     @property
     def wait(self) -> Blocked:
-        """What the fiber, one that is blocked, waits for."""
+        """The event that a blocked fiber waits for."""
         assert self.blocked is not None
         return self.blocked
 
@@ -260,10 +260,10 @@ class Fiber:
         return value if values.is_uniform(value, rank) else value[self.lanes[0]]
 
     def agreed(self, value: Value) -> Value:
-        """Returns a number as a uniform one if all active lanes have the same, else as it is.
+        """Returns a scalar as a uniform one if all active lanes have the same, else as it is.
 
         Args:
-            value: a number, uniform or (T,).
+            value: a scalar, uniform or (T,).
         """
         if not isinstance(value, np.ndarray):
             return value

@@ -13,7 +13,7 @@ _MAX, _MAX_SHARED = 4, 16
 # Ops whose accesses follow from a value, not from their types.
 _BY_POINTER = {"llvm.load", "llvm.store"}
 
-# Ops that see shared memory as a row of bytes, whatever lies in it.
+# Ops that access shared memory as bytes, whatever its contents are.
 _BYTES = {"memref.get_global", "memref.view", "memref.reinterpret_cast", "memref.alloc"}
 
 # What takes a pointer, or is inline PTX, and how many bytes of shared memory it accesses at least, by the beginning of

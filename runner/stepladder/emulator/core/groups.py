@@ -25,7 +25,7 @@ from stepladder.runtime.errors import StepladderError
 if TYPE_CHECKING:
     from stepladder.emulator.core.machine import Machine
 
-# Entries of `Group.layout` that are numbers of the launch, and no offsets.
+# Entries of `Group.layout` that are values of the launch, not offsets.
 DYNAMIC, LAUNCHED = "dynamic bytes", "registers of a thread"
 _ENDS = ("ret", "exit", "llvm.return", "gpu.return", "gpu.terminator")  # ops that a thread ends in
 _OWN_ALIGNMENT = 1024  # bytes, of what a thread has for itself
@@ -53,9 +53,9 @@ class Group:
         warp: threads of a warp, or of a subgroup where a kernel says its size.
         thread_id, block_id: x, y, z, each an int array (T,), or an int where there is one.
         warp_of_lane, block_of_lane, thread_of_lane: int arrays (T,).
-        all_lanes, all_warps: their numbers; `all_active` is the mask (T,) of all threads.
+        all_lanes, all_warps: their indices; `all_active` is the mask (T,) of all threads.
         window: shared memory, one copy a block; `layout` maps its contents to offsets, `DYNAMIC` and
-            `LAUNCHED` to numbers.
+            `LAUNCHED` to values.
         state: what dialects keep for the group, by a key of theirs.
         at_end: called when all threads have ended; `on_deadlock` where they cannot.
     """
@@ -136,7 +136,7 @@ class Group:
         """Returns the name of a thread, for messages.
 
         Args:
-            lane: its number in the group.
+            lane: its index in the group.
         """
         if self.is_host:
             return "the host"
@@ -147,12 +147,12 @@ class Group:
         """Returns the name of a warp, for messages.
 
         Args:
-            warp: its number in the group.
+            warp: its index in the group.
         """
         block, number = divmod(int(warp), self.warps_per_block)
         return f"warp {number} of block ({', '.join(map(str, self.block_ids[block]))})"
 
-    # What the timeline takes down, where there is one.
+    # Recorded by the timeline, if there is one.
 
     def begins(self, row: str, op: Instruction, flight: object, what: str = "") -> None:
         """Notes that an asynchronous operation begins.
@@ -175,7 +175,7 @@ class Group:
         if self.machine.timeline is not None:
             self.machine.timeline.ends(flight)
 
-    # What instructions ask.
+    # Queries of instructions.
 
     def rank_of(self, slot: int) -> int:
         """Returns the number of dimensions of a slot's values.

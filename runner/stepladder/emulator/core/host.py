@@ -132,7 +132,7 @@ def verify_memref(fiber: Fiber, op: Instruction, actual: Value, expected: Value)
 
 @brings("printI64", "printU64", "printF16", "printBF16", "printF32", "printF64")
 def print_number(fiber: Fiber, op: Instruction, value: Value) -> None:
-    """Prints a number."""
+    """Prints a scalar."""
     element = op.operand_types[0]
     is_unsigned = op.attributes["callee"].endswith("U64")
     say(fiber, str(int(unsigned(int(value), element.width))) if is_unsigned else number_text(value, element))

@@ -35,7 +35,7 @@ class Launch:
     """How a kernel is launched: blocks, threads, blocks of a cluster, and bytes of dynamic shared memory.
 
     `dependent` is whether it may begin before the launch before it has ended (programmatic dependent launch). `early`
-    are numbers of arguments that it reads before it waits for that one, which does not write them. `triggers_late` is
+    are indices of arguments that it reads before it waits for that one, which does not write them. `triggers_late` is
     whether it lets the next launch begin only after it has waited.
     """
 
@@ -105,11 +105,12 @@ class BoundKernel(Runnable):
             inputs: an array for each argument, as `check_inputs` returns them.
 
         Returns:
-            The memory of each argument, None for numbers.
+            The memory of each argument, None for scalars.
         """
 
     def random_inputs(self, seed: int) -> list[np.ndarray]:
-        """Returns an array for each argument: its stated contents, else normal numbers or integers of -8 to 8.
+        """Returns an array for each argument: its stated contents, else normally distributed values or integers of -8
+        to 8.
 
         Args:
             seed: of the generator of random numbers.
@@ -174,7 +175,7 @@ class BoundKernel(Runnable):
             inputs: an array for each argument, as `check_inputs` returns them.
 
         Returns:
-            What each argument holds afterwards (None for numbers), and no results.
+            The content of each argument after the run (None for scalars), and no results.
         """
         with np.errstate(all="ignore"):
             allocations = self.begin(machine, inputs)

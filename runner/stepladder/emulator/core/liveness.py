@@ -15,7 +15,7 @@ class Liveness:
     """The slots that each block of a graph assigns, and those that are live at its beginning, as bits.
 
     Args:
-        graph: the blocks by number.
+        graph: the blocks by index.
         code: the instructions of each block, and of the end of the region.
         end: the number of the end.
         results: the slots that are read after the end.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.timeline import Timeline
     from stepladder.emulator.hardware.counters import Counters
 
-# Times that threads that ask for the same number again and again may do so when nothing else can go on.
+# Times that threads may poll the same value when nothing else can make progress.
 _DEPTH = 100  # of calls on the host: each takes several of Python
 _SPINS = 1000
 
@@ -39,12 +39,12 @@ class Machine:
     Attributes:
         heap: global memory.
         globals: views of the module's globals in global memory, by name.
-        published: by address of a number in global memory, what each knew who released it: clocks by group.
+        published: by address of a value in global memory, the clocks of each release of it, by group.
         findings: what the sanitizer found.
         counters: `counters.Counters`, or None.
         steps: instructions executed so far, of at most `max_steps`.
         ticks: that clocks show beside the steps (`dialects.nvvm_threads`).
-        views: memrefs that are elements of memory, by the number that represents each there.
+        views: memrefs that are elements of memory, by the integer that represents each there.
         output: what the program prints, as pieces of text.
         unfinished: blocks of asynchronous launches that wait for what is launched later.
         timeline: notes what is executed and what is in flight, or None.

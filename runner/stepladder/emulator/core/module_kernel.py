@@ -45,7 +45,7 @@ class ModuleKernel:
 
     Args:
         module: of MLIR, in the current context.
-        name: of the kernel, with or without the names of the modules that it is in; the only one unless told.
+        name: of the kernel, with or without the names of the modules that it is in; default: the only one.
         file: that it is in, for messages.
 
     Attributes:
@@ -135,7 +135,7 @@ class ModuleKernel:
         elif isinstance(type_, types.Scalar):
             if not argument.is_memory and _same_number(argument.type.element, type_):
                 return replace(argument, type=type_)
-            accepted = f"a number such as 7:{type_.name}"
+            accepted = f"a scalar such as 7:{type_.name}"
         elif isinstance(type_, types.Opaque) and type_.text in _POINTERS:
             if argument.is_memory:
                 return replace(argument, type=_row_major(argument))
@@ -190,7 +190,7 @@ class BoundModuleKernel(BoundKernel):
             inputs: an array for each argument, as `check_inputs` returns them.
 
         Returns:
-            The memory of each argument, None for numbers.
+            The memory of each argument, None for scalars.
         """
         function, launch = self.kernel.function, self.launch
         window, layout = lay_out(function.code, launch.dynamic)
@@ -243,7 +243,7 @@ class BoundModuleKernel(BoundKernel):
 
 
 def _tensor_maps(module: ir.Module, name: str) -> dict[int, str]:
-    """Returns the TMA descriptors that a kernel casts pointers to: their types by number of the parameter."""
+    """Returns the TMA descriptors that a kernel casts pointers to: their types by index of the parameter."""
     found = {}
     for op in walk(module, "builtin.unrealized_conversion_cast"):
         owner = op.operands[0].owner if len(op.operands) else None
@@ -337,7 +337,7 @@ def _laid_out(argument: Argument, type_: types.Buffer) -> types.Buffer:
         strides = list(type_.strides)
     elif any(stride not in (None, own) for stride, own in zip(type_.strides, strides)):
         raise StepladderError(
-            f"an array has no place in a memref of strides {[stride or '?' for stride in type_.strides]}: all or none "
+            f"an array does not fit a memref of strides {[stride or '?' for stride in type_.strides]}: all or none "
             "are to be dynamic"
         )
     return types.Buffer(plain.shape, type_.element, tuple(strides), type_.offset or 0, "global")

@@ -34,7 +34,7 @@ _MAX = 4  # bytes of a message that are explained
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop that instructions are in: its op, and the slots of its number, of the first one, and of the step."""
+    """A loop around instructions: its op, and the slots of its induction variable, its lower bound and its step."""
 
     name: str
     location: str
@@ -142,7 +142,8 @@ def _iterations(fiber: Fiber, op: Instruction) -> Iterator[str]:
         number, first, step = (_of(fiber, slot) for slot in (loop.number, loop.first, loop.step))
         if number is not None and first is not None and step:
             where = f" at {loop.location}" if loop.location else ""
-            yield f"in iteration {(number - first) // step} of {loop.name}{where}, where its number is {number}"
+            iteration = (number - first) // step
+            yield f"in iteration {iteration} of {loop.name}{where}, where its induction variable is {number}"
 
 
 def _of(fiber: Fiber, slot: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Numbers, vectors and memrefs as MLIR's runner libraries print them, and C's format strings."""
+"""Scalars, vectors and memrefs as MLIR's runner libraries print them, and C's format strings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SPECIFIER = re.compile(r"%([-+ #0]*)(\d+)?(\.\d+)?(hh|h|ll|l|j|z|t|L)?([diouxXe
 
 
 def number_text(value: Value, element: Scalar) -> str:
-    """Returns a number as `vector.print` and the runner libraries print it.
+    """Returns a scalar as `vector.print` and the runner libraries print it.
 
     Args:
         value: a number of the type.
@@ -106,7 +106,7 @@ def formatted(text: str, arguments: Sequence[tuple]) -> str:
 
     Args:
         text: the format.
-        arguments: for each specifier a number, or a text, and its width in bits.
+        arguments: for each specifier a scalar, or a text, and its width in bits.
     """
     rest = list(arguments)
 

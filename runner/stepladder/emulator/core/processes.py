@@ -36,7 +36,7 @@ _PROGRESS_INTERVAL = 1.0  # seconds between two progress reports
 
 @dataclass
 class Touched:
-    """What blocks did to an allocation: bits of its granules, and a bool array of its bytes where these are noted."""
+    """The accesses of blocks to an allocation: bits of its granules, and a bool array of its bytes if recorded."""
 
     wrote: np.ndarray
     read: np.ndarray
@@ -46,7 +46,7 @@ class Touched:
 
 @dataclass
 class Part:
-    """What a process has done: instructions, costs, and what it touched of each allocation of the heap."""
+    """The work of one process: instructions, costs, and its accesses to each allocation of the heap."""
 
     steps: int
     counters: Counters | None
@@ -80,7 +80,7 @@ def run_parts(machine: Machine, numbers: Sequence[int], start: Callable[[int], G
 
     Args:
         machine: that has run the blocks before these.
-        numbers: of the blocks, or clusters.
+        numbers: the indices of the blocks, or clusters.
         start: begins with one of them.
     """
     allocations = list(machine.heap.allocations)
@@ -127,7 +127,7 @@ def _touched(allocation: Allocation) -> Touched | None:
 
 
 def _are_apart(parts: Sequence[dict]) -> bool:
-    """Whether no part touches granules that another part wrote, by the number of the allocation."""
+    """Whether no part touches granules that another part wrote, by the index of the allocation."""
     wrote: dict[int, np.ndarray] = {}
     touched: dict[int, np.ndarray] = {}
     for part in parts:

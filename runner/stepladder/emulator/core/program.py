@@ -178,7 +178,7 @@ class Builder:
     def used(self, values: Iterable[ir.Value]) -> tuple[int, ...]:
         """Returns the slots of SSA values that are defined already."""
         if self.errors:
-            # What an unknown op should have made has no slot: the rest is lowered for its own errors alone.
+            # The results of an unknown op have no slots: the rest is lowered for its own errors alone.
             self.defined(value for value in values if value not in self.slots)
         return tuple(self.slots[value] for value in values)
 
@@ -253,7 +253,7 @@ class Builder:
                         self.lower(inner)
 
     def block(self, block: ir.Block, skip_terminator: bool = True) -> ir.Operation | None:
-        """Emits the instructions of a block; returns its terminator, not emitted unless told."""
+        """Emits the instructions of a block; returns its terminator, which is not emitted by default."""
         operations = [op.operation for op in block.operations]
         for op in operations[:-1] if skip_terminator else operations:
             self.lower(op)
@@ -341,9 +341,9 @@ def decode_attributes(op: ir.Operation) -> dict:
 
 
 def decode_attribute(attribute: ir.Attribute) -> Value:
-    """Returns an attribute as a Python value: numbers, text, lists, arrays, affine maps; else its text."""
+    """Returns an attribute as a Python value: scalars, text, lists, arrays, affine maps; else its text."""
     match attribute:
-        case ir.FloatAttr() if str(attribute.type) in FP8_TYPES:  # which bytes stand for in LLVM
+        case ir.FloatAttr() if str(attribute.type) in FP8_TYPES:  # represented by bytes in LLVM
             return element_type(str(attribute.type)).dtype.type(attribute.value)
         case ir.BoolAttr() | ir.IntegerAttr() | ir.FloatAttr() | ir.StringAttr():
             return attribute.value

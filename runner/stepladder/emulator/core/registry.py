@@ -79,8 +79,8 @@ def lowers(*names: str) -> Callable[[Callable], Callable]:
 def shared(name: str) -> Callable[[Callable], Callable]:
     """Registers a function that returns the shared memory of an op: (bytes, alignment, symbol).
 
-    Ops with the same symbol share one place; an op without one (None) has its own. Bytes of None stand for the dynamic
-    shared memory of the launch. A result of None stands for an op without shared memory.
+    Ops with the same symbol share one allocation; an op without one (None) has its own. Bytes of None represent the
+    dynamic shared memory of the launch. A result of None represents an op without shared memory.
 
     Args:
         name: of the op.

@@ -24,7 +24,7 @@ _FLIGHT_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class _Flight:
-    """An asynchronous operation in flight; `flight` is what stands for it."""
+    """An asynchronous operation in flight; `flight` is its key."""
 
     flight: object
     group: Group
@@ -82,7 +82,7 @@ class Timeline:
             group: its blocks.
             row: what carries it out, for example `TMA`: operations in flight at the same time have a row each.
             op: that begins it.
-            flight: the object that stands for it; `ends` is called with the same one.
+            flight: its key; `ends` is called with the same one.
             what: what it does.
         """
         rows = self._flights.setdefault(group.number, [])

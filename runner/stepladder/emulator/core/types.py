@@ -46,7 +46,7 @@ _INTEGERS = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 
 @dataclass(frozen=True)
 class Scalar:
-    """A number: `name` as MLIR has it, NumPy's type for it, and its width in bits (64 for index)."""
+    """A scalar type: `name` as MLIR has it, NumPy's type for it, and its width in bits (64 for index)."""
 
     name: str
     dtype: np.dtype
@@ -82,7 +82,7 @@ INDEX = Scalar("index", np.dtype(np.int64), 64)
 
 @dataclass(frozen=True)
 class Shaped:
-    """A vector or a tensor: None stands for a dynamic size."""
+    """A vector or a tensor: None represents a dynamic size."""
 
     shape: tuple[int | None, ...]
     element: Scalar
@@ -120,7 +120,7 @@ class Tensor(Shaped):
 
 @dataclass(frozen=True)
 class Buffer(Shaped):
-    """A memref: None stands for dynamic values; an unranked one has the shape ()."""
+    """A memref: None represents dynamic values; an unranked one has the shape ()."""
 
     strides: tuple[int | None, ...]
     offset: int | None
@@ -186,7 +186,7 @@ def _sizes(type_: ir.ShapedType) -> tuple[int | None, ...]:
 
 
 def _held(type_: ir.Type) -> Scalar | None:
-    """Returns the elements of a memref: vectors are rows of bytes, and memrefs are numbers; None for unknown ones."""
+    """Returns the elements of a memref: vectors are rows of bytes, and memrefs are integers; None for unknown ones."""
     if isinstance(type_, ir.VectorType):
         vector = _decode(type_)
         if not isinstance(vector, Vector):
@@ -245,7 +245,7 @@ def _shaped(type_: ir.Type) -> Shaped | None:
 def decode(type_: ir.Type) -> Type:
     """Returns the Scalar, Vector, Tensor, Buffer or Opaque for an MLIR type.
 
-    The context of the type must be alive; `forget` is called before another context takes its place.
+    The context of the type must be alive; `forget` is called before another context replaces it.
 
     Args:
         type_: any MLIR type.
@@ -276,7 +276,7 @@ _WIDE_FLOATS = ("f80", "f128")
 
 
 def check_opaque(type_: ir.Type, location: str) -> None:
-    """Refuses numbers that NumPy has no type for, such as i128 and f128, alone or as elements.
+    """Refuses element types that NumPy does not have, such as i128 and f128, alone or as elements.
 
     Args:
         type_: that `decode` gives as an Opaque.

@@ -37,7 +37,7 @@ def is_uniform(value: Value, rank: int = 0) -> bool:
     """Whether a value is the same for all lanes.
 
     Args:
-        value: a number or an array, with or without leading lanes.
+        value: a scalar or an array, with or without leading lanes.
         rank: dimensions of the value without lanes.
     """
     return not isinstance(value, np.ndarray) or value.ndim == rank
@@ -47,7 +47,7 @@ def lanes(value: Value, count: int, rank: int = 0) -> np.ndarray:
     """Returns a value as an array with leading lanes.
 
     Args:
-        value: a number or an array, with or without lanes.
+        value: a scalar or an array, with or without lanes.
         count: T, the number of lanes.
         rank: dimensions of the value without lanes.
     """
@@ -75,11 +75,11 @@ def broadcast(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def same(left: Value, right: Value, rank: int = 0) -> tuple:
-    """Returns two vectors of the same rank, or one and a number a lane, such that they broadcast lane by lane.
+    """Returns two vectors of the same rank, or one and a scalar per lane, such that they broadcast lane by lane.
 
     Args:
-        left: a number or a vector of `rank` dimensions, uniform or with leading lanes.
-        right: the same, or a number, uniform or (T,).
+        left: a scalar or a vector of `rank` dimensions, uniform or with leading lanes.
+        right: the same, or a scalar, uniform or (T,).
         rank: dimensions of the vector.
     """
     if is_uniform(left, rank) or is_uniform(right, 0):
@@ -195,7 +195,7 @@ def merge(parts: list, masks: list, count: int, rank: int = 0) -> Value:
     first = parts[0]
     if all(part is first for part in parts):
         return first
-    # A register may hold a number in one part and an object of a dialect in another.
+    # A register may hold a value in one part and an object of a dialect in another.
     others = parts if isinstance(first, (np.ndarray, int)) else parts[:1]
     for other in others:
         if hasattr(other, "merged"):
@@ -237,7 +237,7 @@ def in_lanes(values: Sequence[Value], ranks: Sequence[int], count: int) -> list[
     """Returns vectors as arrays that all have leading lanes, or none of which has.
 
     Args:
-        values: numbers or vectors, each uniform or with leading lanes.
+        values: scalars or vectors, each uniform or with leading lanes.
         ranks: dimensions of each without lanes.
         count: number of lanes, T.
     """

@@ -42,7 +42,7 @@ def _source(expression: ir.AffineExpr) -> str:
 
 
 def dimensions_of(expression: ir.AffineExpr) -> set[int]:
-    """Returns the numbers of the dimensions that an expression depends on.
+    """Returns the indices of the dimensions that an expression depends on.
 
     Args:
         expression: affine.

@@ -41,7 +41,7 @@ def lower_constant(builder: Builder, op: ir.Operation) -> None:
 
 
 def constant(fiber: Fiber, op: Instruction) -> Value:
-    """A number, or a vector or tensor of them."""
+    """A scalar, or a vector or tensor of them."""
     if "value" not in op.cache:
         value = op.attributes["value"]
         element = op.result_types[0].element
@@ -141,7 +141,7 @@ executes("arith.ceildivui", "index.ceildivu")(_divisions(_quotient_up, unsigned)
 
 
 def _shifts(function: Callable, read: Callable) -> Callable:
-    """Returns what executes a shift. One by the width or more is poison: any number does, but no huge one."""
+    """Returns the function that executes a shift. A shift by the width or more is poison: any value is allowed."""
 
     def execute(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
         element = op.result_types[0].element
@@ -214,7 +214,7 @@ _COMPARISONS = {
     "gt": operator.gt,
     "ge": operator.ge,
 }
-# Of integers, as cmpi numbers them.
+# Of integers, by the encoding of cmpi.
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 _FLOAT_PREDICATES = (
     "false",
@@ -278,13 +278,13 @@ def _holds(predicate: str, left: Value, right: Value) -> Value:
 
 @executes("arith.cmpf")
 def cmpf(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
-    """Compares floating-point numbers; not a number makes ordered predicates false and unordered ones true."""
+    """Compares floating-point numbers; NaN makes ordered predicates false and unordered ones true."""
     predicate = _FLOAT_PREDICATES[op.attributes["predicate"]]
     opposite = _OPPOSITES.get(predicate)
     return plain(_holds(predicate, left, right) if opposite is None else np.logical_not(_holds(opposite, left, right)))
 
 
-# Floating-point numbers: NumPy rounds every operation to the type, once.
+# Floating-point arithmetic: NumPy rounds every operation to the type, once.
 
 
 def _floats(function: Callable) -> Callable:
@@ -365,7 +365,7 @@ def uitofp(fiber: Fiber, op: Instruction, value: Value) -> Value:
 def fptosi(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """A floating-point number as a signed integer, rounded towards zero.
 
-    One that is out of range is poison: here the nearest one that there is, as GPUs have it; not a number is 0.
+    One that is out of range is poison: here the nearest one that there is, as GPUs have it; NaN becomes 0.
     """
     element = op.result_types[0].element
     half = 2.0 ** (element.width - 1)

@@ -27,7 +27,7 @@ def everywhere(sizes: Sequence[Value]) -> tuple:
 
 @executes("bufferization.to_tensor")
 def to_tensor(fiber: Fiber, op: Instruction, view: MemRef) -> Value:
-    """What a buffer holds now, without later writes: `restrict` states that nothing reads those through the tensor."""
+    """The current content of a buffer, without later writes: with `restrict`, none is visible in the tensor."""
     return memory.read(fiber, op, view, everywhere(view.sizes), tuple(view.sizes))
 
 
@@ -39,7 +39,7 @@ def to_buffer(fiber: Fiber, op: Instruction, tensor: np.ndarray) -> Value:
 
 @executes("bufferization.materialize_in_destination")
 def materialize_in_destination(fiber: Fiber, op: Instruction, source: Value, target: Value) -> Value:
-    """Puts a tensor into a buffer, or in the place of another tensor."""
+    """Puts a tensor into a buffer, or in place of another tensor."""
     if isinstance(target, np.ndarray):
         return source
     return memory.write(fiber, op, target, everywhere(target.sizes), source, tuple(target.sizes))

@@ -20,7 +20,7 @@ def _wide(value: Value) -> np.ndarray:
 
 def _function(function: Value) -> Callable:
     def execute(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
-        """The result, computed in numbers of 64 bits and rounded once."""
+        """The result, computed in 64-bit components and rounded once."""
         return plain(np.asarray(function(*map(_wide, operands))).astype(op.result_types[0].element.dtype))
 
     return execute
@@ -67,19 +67,19 @@ def create(fiber: Fiber, op: Instruction, real: Value, imaginary: Value) -> Valu
 
 @executes("complex.powi")
 def powi(fiber: Fiber, op: Instruction, base: Value, exponent: Value) -> Value:
-    """A number to the power of an integer."""
+    """A value to the power of an integer."""
     return plain(np.power(_wide(base), np.asarray(exponent)).astype(op.result_types[0].element.dtype))
 
 
 @executes("complex.eq")
 def equal(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
-    """Whether two numbers are the same."""
+    """Whether two values are the same."""
     return plain(np.asarray(left == right))
 
 
 @executes("complex.neq")
 def different(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
-    """Whether two numbers differ."""
+    """Whether two values differ."""
     return plain(np.asarray(left != right))
 
 

@@ -36,7 +36,7 @@ def define(
         builder: of the program.
         op: the function.
         name: of the function in the program.
-        arguments: of the function; those of its first block unless told.
+        arguments: of the function; default: those of its first block.
         begin: emits what comes before its own instructions.
     """
     if not list(op.regions[0].blocks):

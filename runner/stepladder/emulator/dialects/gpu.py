@@ -37,7 +37,7 @@ def _axis(op: Instruction) -> int:
     return _AXES.index(keyword(op.attributes["dimension"]))
 
 
-# Numbers.
+# Ids and sizes.
 
 
 _NUMBERS = {
@@ -61,13 +61,13 @@ def number(fiber: Fiber, op: Instruction) -> Value:
 
 @executes("gpu.lane_id")
 def lane_id(fiber: Fiber, op: Instruction) -> Value:
-    """The thread's number in its warp."""
+    """The thread's index in its warp."""
     return fiber.group.thread_of_lane % fiber.group.warp
 
 
 @executes("gpu.subgroup_id")
 def subgroup_id(fiber: Fiber, op: Instruction) -> Value:
-    """The warp's number in its block."""
+    """The warp's index in its block."""
     return fiber.group.thread_of_lane // fiber.group.warp
 
 
@@ -292,7 +292,7 @@ def lower_launch(builder: Builder, op: ir.Operation) -> None:
     block = op.regions[0].blocks[0]
     numbers = list(block.arguments)
     attributes = decode_attributes(op)
-    # Three numbers of each: blocks' and threads' places, then how many there are; of clusters likewise.
+    # Three values of each: ids of blocks and threads, then their counts; of clusters likewise.
     count = 18 if attributes["operandSegmentSizes"][7] else 12
     arguments = builder.defined(numbers[:count])
     launch = builder.emit(op.name, _launch, builder.used(op.operands), builder.defined(op.results), attributes)

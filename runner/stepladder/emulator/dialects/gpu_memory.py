@@ -63,7 +63,7 @@ def memcpy(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
 
 @executes("gpu.memset")
 def memset(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
-    """Fills a memref with a number."""
+    """Fills a memref with a value."""
     target, value = operands[-2:]
     shape = tuple(int(size) for size in target.sizes)
     memory.write(fiber, op, target, np.ix_(*map(np.arange, shape)), value, shape)

@@ -163,7 +163,7 @@ def compute(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value) -> Valu
 
 @executes("gpu.subgroup_mma_constant_matrix")
 def constant_matrix(fiber: Fiber, op: Instruction, value: Value) -> Value:
-    """A matrix with the same number everywhere."""
+    """A matrix whose elements are one value."""
     rows, columns, *_ = _matrix(op, op.result_types[0])
     group = fiber.group
     array = np.empty((group.warps, rows, columns), op.operand_types[0].dtype)

@@ -111,14 +111,14 @@ def _clusters(fiber: Fiber, op: Instruction) -> np.ndarray:
 
 @executes("gpu.subgroup_reduce")
 def subgroup_reduce(fiber: Fiber, op: Instruction, value: Value) -> Value:
-    """What the threads of a warp, or of a cluster of threads of it, have together."""
+    """A reduction over the threads of a warp, or over each cluster of threads in it."""
     fiber.group.sanitizer.converge(fiber.warps)
     return over_groups(fiber, op, value, _clusters(fiber, op), _pairwise(fiber, op))
 
 
 @executes("gpu.subgroup_broadcast")
 def subgroup_broadcast(fiber: Fiber, op: Instruction, value: Value, *lane: Value) -> Value:
-    """The value of one thread of the warp: the first active one, or one of a number."""
+    """The value of one thread of the warp: the first active one, or that of an index."""
     group = fiber.group
     group.sanitizer.converge(fiber.warps)
     rank = op.operand_types[0].rank

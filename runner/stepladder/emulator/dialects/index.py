@@ -14,7 +14,7 @@ _BITS = 64
 
 @executes("index.constant", "index.bool.constant")
 def constant(fiber: Fiber, op: Instruction) -> Value:
-    """A number."""
+    """A constant."""
     return op.attributes["value"]
 
 

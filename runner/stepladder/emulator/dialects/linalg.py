@@ -164,11 +164,11 @@ class _Loops:
 
     Attributes:
         count: how many.
-        operands: of all operands that have a shape or are a number, inputs first.
+        operands: of all operands that have a shape or are a scalar, inputs first.
         outputs: those that are written.
         reductions: loops that run in order, the outermost first.
         indices: the body's `linalg.index` ops.
-        captured: slots of numbers from outside that the body uses.
+        captured: slots of scalars from outside that the body uses.
     """
 
     def __init__(self, op: Instruction) -> None:
@@ -306,7 +306,7 @@ def _run(fiber: Fiber, op: Instruction, loops: _Loops, operands: Sequence[Value]
 
 
 def _content(fiber: Fiber, op: Instruction, operand: Value, type_: Type, shape: tuple[int, ...]) -> Value:
-    """Returns a number that is the same for all lanes as it is, and any other operand as an array (L, *shape)."""
+    """Returns a scalar that is the same for all lanes as it is, and any other operand as an array (L, *shape)."""
     if isinstance(operand, MemRef):
         value = memory.read(fiber, op, operand, everywhere(shape), shape)
         return value[fiber.lanes] if value.ndim > len(shape) else value[None]
@@ -373,7 +373,7 @@ def _along(operand: _Operand, array: np.ndarray, coordinates: list, reductions: 
         operand: that depends on a loop of a reduction.
         array: its content, (L, ...).
         coordinates: of all loops, as `np.ogrid` returns them.
-        reductions: numbers of the loops of reductions.
+        reductions: indices of the loops of reductions.
 
     Returns:
         (L, iterations of each reduction, elements of one iteration), 1 for a loop that the operand does not depend on.

@@ -1,6 +1,6 @@
 """llvm: structs, arrays, vectors and constants.
 
-A struct or an array of numbers of one type is an `accumulators.AccumulatorRegisters`, an array with an element for
+A struct or an array of scalars of one type is an `accumulators.AccumulatorRegisters`, an array with an element for
 each, which is what wgmma takes and returns. Any other is a `Struct` of values. A pointer is an address, or a TMA
 descriptor (`pointers`).
 """
@@ -72,7 +72,7 @@ class Held:
         """Returns the register whose values are, in the lanes of each mask, those of the part.
 
         Args:
-            parts: accumulator registers, or numbers.
+            parts: accumulator registers, or scalars.
             masks: a bool array (T,) for each part.
             count: T, the number of lanes.
         """
@@ -118,7 +118,7 @@ def _of_bytes(fiber: Fiber, op: Instruction, byte: int) -> Value:
 
 @executes("llvm.mlir.undef", "llvm.mlir.poison")
 def undef(fiber: Fiber, op: Instruction) -> Value:
-    """Anything: all bits set, which is no number."""
+    """Anything: all bits set, which is NaN."""
     return _of_bytes(fiber, op, 0xFF)
 
 
@@ -142,7 +142,7 @@ def constant(fiber: Fiber, op: Instruction) -> Value:
 
 
 def _array(value: np.ndarray, form: Layout, count: int) -> Value:
-    """Returns an array of numbers, of vectors, or of arrays, given all its numbers."""
+    """Returns an array of scalars, of vectors, or of arrays, given all its elements."""
     if form.kind == "vector":
         return values.lanes(value, count, 1)
     if form.part(0).kind == "number":
@@ -262,7 +262,7 @@ def _within(fiber: Fiber, op: Instruction, place: Value) -> Value:
 
 @executes("llvm.shufflevector")
 def shufflevector(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
-    """Elements of two vectors one after the other; -1 stands for any."""
+    """Elements of two vectors one after the other; -1 represents any."""
     left, right = (values.lanes(vector, fiber.count, 1) for vector in (left, right))
     return np.concatenate([left, right], axis=1)[:, np.maximum(op.attributes["mask"], 0)]
 

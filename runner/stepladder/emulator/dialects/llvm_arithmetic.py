@@ -101,7 +101,7 @@ def inttoptr(fiber: Fiber, op: Instruction, number: Value) -> Value:
 
 @executes("llvm.addrspacecast")
 def addrspacecast(fiber: Fiber, op: Instruction, pointer: Value) -> Value:
-    """The same address: those of shared memory and of global memory are different numbers in every space."""
+    """The same address: those of shared memory and of global memory differ in every space."""
     return pointer
 
 

@@ -16,7 +16,7 @@ from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware.reductions import ALIASES, combined
 from stepladder.emulator.memory import atomics, memory, order, pointers
 
-# Of `llvm.atomicrmw`, in the order of their numbers.
+# Of `llvm.atomicrmw`, in the order of their encoding.
 _KINDS = (
     "xchg",
     "add",
@@ -73,15 +73,15 @@ def update(
     ordering: int,
     writes: bool = True,
 ) -> np.ndarray:
-    """Updates numbers in memory atomically; returns what they were before, (T,).
+    """Updates values in memory atomically; returns the previous ones, (T,).
 
     Args:
         fiber: the threads.
         op: the instruction.
         pointer: addresses, uniform or (T,).
         element: the type.
-        function: returns the new number, given a lane and the number before.
-        ordering: of LLVM, by its number.
+        function: returns the new value, given a lane and the previous value.
+        ordering: of LLVM, by its encoding.
         writes: whether it is more than a load.
     """
     before = np.zeros(fiber.count, element.dtype)
@@ -141,7 +141,7 @@ def store(fiber: Fiber, op: Instruction, pointer: Value, value: Value, element: 
 
 @executes("llvm.atomicrmw")
 def atomicrmw(fiber: Fiber, op: Instruction, pointer: Value, value: Value) -> Value:
-    """Combines a number with one in memory; what stood there."""
+    """Combines a value with one in memory; returns the previous value."""
     element = op.operand_types[1]
     if isinstance(element, Opaque) or element.rank:
         raise Unsupported(op, f"of {op.operand_types[1]}")
@@ -172,7 +172,7 @@ def _combined(op: Instruction, kind: str, element: Scalar, old: Value, own: Valu
 
 
 def _unsigned_update(kind: str, old: np.unsignedinteger, own: np.unsignedinteger) -> np.unsignedinteger:
-    """Returns what an update of numbers without a sign gives: counts to a limit and back, differences of 0 and more."""
+    """Returns the result of an update of unsigned values: counts to a limit and back, differences of 0 and more."""
     one = old.dtype.type(1)
     match kind:
         case "uinc_wrap":
@@ -186,7 +186,7 @@ def _unsigned_update(kind: str, old: np.unsignedinteger, own: np.unsignedinteger
 
 @executes("llvm.cmpxchg")
 def cmpxchg(fiber: Fiber, op: Instruction, pointer: Value, expected: Value, value: Value) -> Value:
-    """Replaces a number where it is the expected one; what stood there, and whether it was."""
+    """Replaces a value where it is the expected one; returns the previous value, and whether it was replaced."""
     type_ = op.operand_types[1]
     element = _POINTER if isinstance(type_, Opaque) else type_
     wanted, own = (lanes(np.asarray(number, element.dtype), fiber.count) for number in (expected, value))

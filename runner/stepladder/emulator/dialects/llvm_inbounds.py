@@ -1,4 +1,4 @@
-"""llvm: `getelementptr inbounds`, whose address must lie in the memory that its base is of, or at its end."""
+"""llvm: `getelementptr inbounds`, whose address must be in the memory that its base is of, or at its end."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from stepladder.emulator.memory import pointers
 
 _BYTE = Scalar("i8", np.dtype(np.int8), 8)
 
-# By the op of math that each is; some have an operand more, which says what a zero or a least number gives.
+# By the op of math that each is; some have an operand more, which gives the result for zero or the minimum.
 _MATH = {
     "acos": "acos",
     "asin": "asin",
@@ -66,7 +66,7 @@ def exp10(fiber: Fiber, op: Instruction, value: Value) -> Value:
     return rounded(np.power(10.0, np.asarray(value).astype(np.float64)), op.result_types[0].element)
 
 
-# Bits of `llvm.intr.is.fpclass` of numbers below and above 0.
+# Bits of `llvm.intr.is.fpclass` of values below and above 0.
 _CLASSES = {"normal": (1 << 3, 1 << 8), "subnormal": (1 << 4, 1 << 7), "zero": (1 << 5, 1 << 6)}
 _INFINITE = 1 << 2, 1 << 9
 _SIGNALING, _QUIET = 1, 2
@@ -74,7 +74,7 @@ _SIGNALING, _QUIET = 1, 2
 
 @executes("llvm.intr.is.fpclass")
 def is_fpclass(fiber: Fiber, op: Instruction, value: Value) -> Value:
-    """Whether a number is of one of some classes."""
+    """Whether a value is of one of some classes."""
     wanted, value = op.attributes["bit"], np.asarray(value)
     kinds = np.finfo(value.dtype) if value.dtype.kind == "f" else ml_dtypes.finfo(value.dtype)
     bits = value.view(f"i{value.dtype.itemsize}")
@@ -92,14 +92,14 @@ def is_fpclass(fiber: Fiber, op: Instruction, value: Value) -> Value:
 
 @executes("llvm.intr.ldexp")
 def ldexp(fiber: Fiber, op: Instruction, value: Value, power: Value) -> Value:
-    """A number times a power of two."""
+    """A value times a power of two."""
     scaled = np.ldexp(np.asarray(value).astype(np.float64), np.clip(power, -4096, 4096))
     return rounded(scaled, op.result_types[0].element)
 
 
 @executes("llvm.intr.frexp")
 def frexp(fiber: Fiber, op: Instruction, value: Value) -> Value:
-    """A number from 0.5 to 1, and the power of two that it is multiplied by."""
+    """A significand from 0.5 to 1, and the power of two that it is multiplied by."""
     element = op.operand_types[0].element
     fraction, power = np.frexp(np.asarray(value).astype(np.float64))
     return Struct((rounded(fraction, element), plain(np.asarray(power, np.int32))))
@@ -231,7 +231,7 @@ for _letter, _without in (("s", False), ("u", True)):
 
 def _compared(without_sign: bool) -> Callable:
     def execute(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
-        """1, 0 or -1: whether one number is more than, equal to or less than the other."""
+        """1, 0 or -1: whether one value is more than, equal to or less than the other."""
         element = op.operand_types[0].element
         left, right = (_exact(value, element, without_sign=without_sign) for value in (left, right))
         found = np.asarray(left > right, np.int8) - np.asarray(left < right, np.int8)
@@ -246,7 +246,7 @@ executes("llvm.intr.ucmp")(_compared(True))
 
 def _funnel(left_shift: bool) -> Callable:
     def execute(fiber: Fiber, op: Instruction, high: Value, low: Value, amount: Value) -> Value:
-        """Bits of two numbers one after the other, shifted."""
+        """Bits of two values one after the other, shifted."""
         element = op.result_types[0].element
         width = element.width
         high, low, amount = (_exact(value, element, without_sign=True) for value in (high, low, amount))
@@ -262,7 +262,7 @@ executes("llvm.intr.fshr")(_funnel(False))
 
 def _bits_of(function: Value) -> Callable:
     def execute(fiber: Fiber, op: Instruction, value: Value) -> Value:
-        """The bits of a number in another order."""
+        """The bits of a value in another order."""
         element = op.result_types[0].element
         value = _exact(value, element, without_sign=True)
         if isinstance(value, np.ndarray):
@@ -333,7 +333,7 @@ def interleave(fiber: Fiber, op: Instruction, *halves: Value) -> Value:
 
 @executes("llvm.intr.vector.deinterleave2")
 def deinterleave(fiber: Fiber, op: Instruction, value: Value) -> Value:
-    """The elements of a vector with even and those with odd numbers."""
+    """The elements of a vector with even and those with odd indices."""
     return Struct((value[..., ::2], value[..., 1::2]))
 
 

@@ -24,7 +24,7 @@ def _neighbours(fiber: Fiber, pointer: Value, offsets: np.ndarray, type_: Shaped
 
 
 def _packed(mask: np.ndarray) -> np.ndarray:
-    """Returns the place of each element among those whose mask is set: (T, elements)."""
+    """Returns the position of each element among those whose mask is set: (T, elements)."""
     return np.cumsum(mask, axis=1) - mask
 
 

@@ -67,13 +67,13 @@ def addressof(fiber: Fiber, op: Instruction) -> Value:
         if isinstance(initial, np.ndarray):
             place.data[: initial.nbytes] = np.frombuffer(initial.tobytes(), np.uint8)
         elif initial is not None:
-            raise Unsupported(op, "of a global that is not an array of numbers")
+            raise Unsupported(op, "of a global that is not an array of scalars")
         known[symbol] = contiguous(place, _BYTE, (place.size,))
     return known[symbol].memory.address
 
 
 def _number_of(form: Layout, value: Value) -> np.ndarray | None:
-    """Returns a number as an array of the type of a global; None where that has none."""
+    """Returns a scalar as an array of the type of a global; None where that has none."""
     kinds = {
         "f16": np.float16,
         "f32": np.float32,
@@ -92,7 +92,7 @@ def _global_shared(op: Instruction) -> tuple[int | None, int, object] | None:
     if attributes.get("addr_space") != pointers.SHARED:
         return None
     form: Layout = attributes["layout"]
-    # A global of no bytes stands for what the launch gives.
+    # A global of no bytes represents what the launch gives.
     return form.bytes or None, attributes.get("alignment", form.alignment), op.attributes["symbol"]
 
 
@@ -144,7 +144,7 @@ def _access(fiber: Fiber, op: Instruction, pointer: Value, type_: Type) -> tuple
 
 @executes("llvm.load")
 def load(fiber: Fiber, op: Instruction, pointer: Value) -> Value:
-    """A number or a vector."""
+    """A scalar or a vector."""
     element, shape = _access(fiber, op, pointer, op.result_types[0])
     if op.attributes.get("ordering") in _ATOMIC_ORDERINGS:
         return llvm_atomic.load(fiber, op, pointer, element)
@@ -153,7 +153,7 @@ def load(fiber: Fiber, op: Instruction, pointer: Value) -> Value:
 
 @executes("llvm.store")
 def store(fiber: Fiber, op: Instruction, value: Value, pointer: Value) -> None:
-    """A number or a vector."""
+    """A scalar or a vector."""
     element, shape = _access(fiber, op, pointer, op.operand_types[0])
     if op.attributes.get("ordering") in _ATOMIC_ORDERINGS:
         llvm_atomic.store(fiber, op, pointer, value, element)

@@ -98,7 +98,7 @@ def exact_fma(left: float, right: float, addend: float) -> float:
 
     Args:
         left, right: the factors.
-        addend: the number that is added.
+        addend: the value that is added.
     """
     if not all(map(math.isfinite, (left, right, addend))):
         return left * right + addend
@@ -116,7 +116,7 @@ def fma(fiber: Fiber, op: Instruction, left: Value, right: Value, addend: Value)
     left, right, addend = (np.asarray(operand).astype(np.float64) for operand in (left, right, addend))
     if element.name == "f64":
         return plain(np.vectorize(exact_fma, otypes=[np.float64])(left, right, addend))
-    # The product of two narrower numbers is exact in float64.
+    # The product of two narrower values is exact in float64.
     return rounded_sum(left * right, addend, element)
 
 
@@ -134,7 +134,7 @@ executes("math.isnan")(_is(np.isnan))
 
 @executes("math.isnormal")
 def isnormal(fiber: Fiber, op: Instruction, value: Value) -> Value:
-    """Whether a number is neither zero, subnormal, infinite nor NaN."""
+    """Whether a value is neither zero, subnormal, infinite nor NaN."""
     value = np.asarray(value)
     smallest = float((np.finfo if value.dtype.kind == "f" else ml_dtypes.finfo)(value.dtype).smallest_normal)
     size = np.abs(value.astype(np.float64))
@@ -146,7 +146,7 @@ def isnormal(fiber: Fiber, op: Instruction, value: Value) -> Value:
 
 @executes("math.absi")
 def absi(fiber: Fiber, op: Instruction, value: Value) -> Value:
-    """The absolute value; the least number wraps to itself."""
+    """The absolute value; the minimum wraps to itself."""
     element = op.result_types[0].element
     return wrapped(abs(signed(value, element.width)), element)
 

@@ -49,7 +49,7 @@ def alloc(fiber: Fiber, op: Instruction, *sizes: Value) -> Value:
         place = group.machine.heap.allocate(size)
         initialized.begin(place)
     else:
-        # One place for each op: in a loop it is the same again, as a thread's registers and stack are.
+        # One allocation for each op: in a loop it is the same again, as a thread's registers and stack are.
         if op.number not in group.private:
             group.private[op.number] = group.own_memory(size)
         place = group.private[op.number]
@@ -125,7 +125,7 @@ def _global_shared(op: Instruction) -> tuple[int | None, int, object] | None:
     type_ = op.result_types[0]
     if type_.space != "shared":
         return None
-    # A global of no bytes stands for what the launch gives.
+    # A global of no bytes represents what the launch gives.
     size = type_.count * type_.element.bytes or None
     return size, op.attributes["global"].get("alignment", _ALIGNMENT), op.attributes["name"]
 
@@ -161,7 +161,7 @@ def _gathered(fiber: Fiber, op: Instruction, view: MemRef, indices: Sequence[Val
 
 
 def _one_view(fiber: Fiber, op: Instruction, number: Value) -> values.MemRef:
-    """Returns the memref that memory holds as a number."""
+    """Returns the memref that memory holds as an integer."""
     views = fiber.group.machine.views
     own = number if values.is_uniform(number) else fiber.agreed(number)
     if isinstance(own, np.ndarray):
@@ -187,7 +187,7 @@ def store(fiber: Fiber, op: Instruction, value: Value, view: MemRef, *indices: V
 
 
 def _mixed(op: Instruction, name: str, dynamic: list) -> list:
-    """Returns numbers that are partly static, the others taken from the front of `dynamic`."""
+    """Returns integers that are partly static, the others taken from the front of `dynamic`."""
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     return [dynamic.pop(0) if number == unknown else number for number in op.attributes[f"static_{name}"]]
 
@@ -357,7 +357,7 @@ def expand_shape(fiber: Fiber, op: Instruction, view: MemRef, *dynamic: Value) -
     rest = list(dynamic)
     unknown = ir.ShapedType.get_dynamic_size()
     sizes = [rest.pop(0) if size == unknown else size for size in op.attributes["static_output_shape"]]
-    # All dimensions of what one number is expanded to are 1.
+    # All dimensions of an expanded scalar are 1.
     groups = op.attributes["reassociation"] if len(view.strides) else [range(len(sizes))]
     strides: list = []
     for group, stride in zip(groups, view.strides or [1]):
@@ -375,7 +375,7 @@ def copy(fiber: Fiber, op: Instruction, source: Value, target: Value) -> None:
 
 @executes("memref.reshape")
 def reshape(fiber: Fiber, op: Instruction, view: MemRef, shape: Value) -> MemRef:
-    """The same elements, which lie one after the other, in a shape that another memref holds."""
+    """The same elements, which are contiguous, in a shape that another memref contains."""
     count = int(fiber.first(shape.sizes[0]))
     sizes = [int(size) for size in np.ravel(memory.read(fiber, op, shape, [np.arange(count)], (count,)))[:count]]
     return view.view(view.offset, sizes, [math.prod(sizes[axis + 1 :]) for axis in range(count)])

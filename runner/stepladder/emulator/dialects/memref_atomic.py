@@ -18,7 +18,7 @@ _ORDERS = atomics.Orders(acquires=True, releases=True)
 
 @executes("memref.atomic_rmw")
 def atomic_rmw(fiber: Fiber, op: Instruction, value: Value, view: Value, *indices: Value) -> Value:
-    """Combines a number with one in memory; what stood there."""
+    """Combines a value with one in memory; returns the previous value."""
     element = op.result_types[0]
     access = memory.locate(fiber, op, view, indices)
     own = values.lanes(np.asarray(value, element.dtype), fiber.count)[fiber.lanes]
@@ -32,7 +32,7 @@ def atomic_rmw(fiber: Fiber, op: Instruction, value: Value, view: Value, *indice
 
 @executes("memref.generic_atomic_rmw")
 def generic_atomic_rmw(fiber: Fiber, op: Instruction, view: Value, *indices: Value) -> Value:
-    """Replaces a number by the value that the region computes from it; the result is that value."""
+    """Replaces a value by the value that the region computes from it; the result is that value."""
     element = op.result_types[0]
     access = memory.locate(fiber, op, view, indices)
     body = op.regions[0]

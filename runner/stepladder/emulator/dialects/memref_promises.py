@@ -65,7 +65,7 @@ def check_cast(fiber: Fiber, op: Instruction, view: MemRef) -> str:
 def check_expansion(fiber: Fiber, op: Instruction, view: MemRef, *dynamic: Value) -> str:
     """The sizes that a dimension is cut into must multiply to it."""
     rest = [int(fiber.first(size)) for size in dynamic]
-    # The smallest 64-bit integer stands for a size that is an operand.
+    # The smallest 64-bit integer represents a size that is an operand.
     sizes = [rest.pop(0) if size < 0 else size for size in op.attributes["static_output_shape"]]
     for group, size in zip(op.attributes["reassociation"], _sizes(fiber, view)):
         parts = [sizes[axis] for axis in group]
@@ -77,13 +77,13 @@ def check_expansion(fiber: Fiber, op: Instruction, view: MemRef, *dynamic: Value
 @checks("memref.collapse_shape")
 @_before
 def check_collapse(fiber: Fiber, op: Instruction, view: MemRef) -> str:
-    """Dimensions that are joined must lie one after the other."""
+    """Dimensions that are joined must be contiguous."""
     sizes, strides = _sizes(fiber, view), _strides(fiber, view)
     for group in op.attributes["reassociation"]:
         wide = [axis for axis in group if sizes[axis] != 1]
         for outer, inner in zip(wide, wide[1:]):
             if strides[outer] != strides[inner] * sizes[inner]:
-                return f"joins dimensions {outer} and {inner}, whose elements do not lie behind each other"
+                return f"joins dimensions {outer} and {inner}, whose elements are not contiguous"
     return ""
 
 

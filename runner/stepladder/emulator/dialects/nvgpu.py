@@ -61,11 +61,11 @@ def where(fiber: Fiber, predicate: Value) -> Value:
 
 
 def of_lane(value: Value, lane: int | np.integer) -> int:
-    """Returns one lane's part of a number.
+    """Returns one lane's value.
 
     Args:
         value: uniform or (T,).
-        lane: its number.
+        lane: its index.
     """
     return int(value[lane]) if isinstance(value, np.ndarray) else int(value)
 
@@ -299,7 +299,7 @@ def mbarrier_get(fiber: Fiber, op: Instruction, barriers: Value, number: Value) 
 
 
 def mbarrier_at(fiber: Fiber, op: Instruction, barriers: Value, number: Value, *, operand: int = 0) -> Value:
-    """Returns the address of an mbarrier of a group; a number that the group does not have is a finding.
+    """Returns the address of an mbarrier of a group; an index that the group does not have is a finding.
 
     Args:
         fiber: whose active lanes use it.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +15,7 @@ from stepladder.emulator.core.values import MemRef, Value
 from stepladder.emulator.dialects.nvgpu import address_of, of_lane
 from stepladder.emulator.hardware import asynchronous, fragments, warpgroups
 from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
+from stepladder.emulator.hardware.asynchronous import Warpgroup
 from stepladder.emulator.hardware.shared_memory_layouts import GROUP, MatrixDescriptor
 from stepladder.emulator.hardware.warpgroups import ROWS, STEP_BYTES, TYPES, Operand
 from stepladder.emulator.memory import memory
@@ -58,6 +61,10 @@ class Tile:
         )
 
 
+# Returns an operand of one instruction, given the warpgroup, the index of the 64 rows and the step along k.
+_OperandOf = Callable[[Warpgroup, int, int], Operand]
+
+
 @executes("nvgpu.warpgroup.generate.descriptor", "tc.warpgroup_generate_descriptor")
 def warpgroup_generate_descriptor(fiber: Fiber, op: Instruction, view: MemRef, descriptor: Value) -> Value:
     """An operand: a view of boxes x rows x columns, or of rows and columns whose boxes follow each other."""
@@ -85,61 +92,24 @@ def warpgroup_mma_init_accumulator(fiber: Fiber, op: Instruction) -> Value:
 
 
 @executes("nvgpu.warpgroup.mma", "tc.warpgroup_mma")
-def warpgroup_mma(fiber: Fiber, op: Instruction, a: Value, b: Value, sums: AccumulatorRegisters) -> Value:
-    """Begins a product, and waits for all but the latest `waitGroup` ones (1 unless told)."""
-    rows, k, _ = warpgroup_tile(op.operand_types[0].text)
-    columns = warpgroup_tile(op.operand_types[1].text)[1]
-    steps = k * np.dtype(TYPES[a.type]).itemsize // STEP_BYTES
+def warpgroup_mma(fiber: Fiber, op: Instruction, a: Tile, b: Tile, sums: AccumulatorRegisters) -> Value:
+    """Begins a product, and waits for all but the latest `waitGroup` ones (default: 1)."""
     result = sums.after()
-    groups = asynchronous.warpgroups(fiber, op)
-    warpgroups.fence(groups)
-    for warpgroup in groups:
-        lane = warpgroup.lanes.start
-        for block in range(rows // ROWS):
-            for step in range(steps):
-                warpgroups.multiply(
-                    warpgroup,
-                    op,
-                    fiber,
-                    result,
-                    columns,
-                    a.at(lane, along_k="transposeA" not in op.attributes, block=block, step=step),
-                    b.at(lane, along_k="transposeB" not in op.attributes, block=0, step=step),
-                    dtype=sums.dtype,
-                    number=block,
-                )
-        warpgroup.commit()
-        warpgroup.wait(op.attributes.get("waitGroup", 1))
+    left = _in_shared_memory(a, along_k="transposeA" not in op.attributes)
+    right = _in_shared_memory(b, along_k="transposeB" not in op.attributes)
+    blocks, steps = _extents(op, a)
+    _multiply(fiber, op, result, blocks, steps, [(left, right)], pending=op.attributes.get("waitGroup", 1))
     return result
 
 
 @executes("tc.warpgroup_mma_registers")
-def warpgroup_mma_registers(
-    fiber: Fiber, op: Instruction, a: np.ndarray, b: Value, sums: AccumulatorRegisters
-) -> Value:
+def warpgroup_mma_registers(fiber: Fiber, op: Instruction, a: np.ndarray, b: Tile, sums: AccumulatorRegisters) -> Value:
     """Begins a product of A in registers by 16 rows of B's tile, as a group of its own."""
-    columns = warpgroup_tile(op.operand_types[1].text)[1]
-    step = op.attributes["step"]
     result = sums.after()
-    groups = asynchronous.warpgroups(fiber, op)
-    warpgroups.fence(groups)
-    for warpgroup in groups:
-        lane = warpgroup.lanes.start
-        for block in range(a.shape[1]):
-            held = np.ascontiguousarray(a[warpgroup.lanes, block])
-            matrix = warpgroups.matrix_of(held.view(np.int32)[..., 0], b.type)
-            warpgroups.multiply(
-                warpgroup,
-                op,
-                fiber,
-                result,
-                columns,
-                Operand(None, b.type, True, values=matrix),
-                b.at(lane, along_k="transposeB" not in op.attributes, block=0, step=step),
-                dtype=sums.dtype,
-                number=block,
-            )
-        warpgroup.commit()
+    step = op.attributes["step"]
+    left = _in_registers(np.ascontiguousarray(a).view(np.int32)[..., 0][:, :, None], b.type, first=step)
+    right = _in_shared_memory(b, along_k="transposeB" not in op.attributes)
+    _multiply(fiber, op, result, a.shape[1], range(step, step + 1), [(left, right)])
     return result
 
 
@@ -147,39 +117,17 @@ def warpgroup_mma_registers(
 def warpgroup_mma_3xtf32(
     fiber: Fiber,
     op: Instruction,
-    a: Value,
-    b: Value,
+    a: Tile,
+    b: Tile,
     sums: AccumulatorRegisters,
-    small_a: Value,
-    small_b: Value,
+    small_a: Tile,
+    small_b: Tile,
 ) -> Value:
     """Sums the products of large and small parts, and then of the large ones, from zero, and adds them to the
     accumulator."""
-    rows, k, _ = warpgroup_tile(op.operand_types[0].text)
-    columns = warpgroup_tile(op.operand_types[1].text)[1]
-    steps = k * np.dtype(TYPES[a.type]).itemsize // STEP_BYTES
-    step_sums = AccumulatorRegisters(np.zeros_like(sums.array))
-    groups = asynchronous.warpgroups(fiber, op)
-    warpgroups.fence(groups)
-    for warpgroup in groups:
-        lane = warpgroup.lanes.start
-        for block in range(rows // ROWS):
-            for left, right in ((small_a, b), (a, small_b), (a, b)):
-                for step in range(steps):
-                    warpgroups.multiply(
-                        warpgroup,
-                        op,
-                        fiber,
-                        step_sums,
-                        columns,
-                        left.at(lane, along_k=True, block=block, step=step),
-                        right.at(lane, along_k=True, block=0, step=step),
-                        dtype=sums.dtype,
-                        number=block,
-                    )
-        warpgroup.commit()
-        warpgroup.wait(0)
-    return AccumulatorRegisters(sums.read(fiber, op) + step_sums.read(fiber, op))
+    parts_of_a = [_in_shared_memory(part, along_k=True) for part in (a, small_a)]
+    blocks, steps = _extents(op, a)
+    return _sum_of_three(fiber, op, sums, blocks, steps, parts_of_a, (b, small_b))
 
 
 @executes("tc.warpgroup_mma_3xtf32_registers")
@@ -187,36 +135,81 @@ def warpgroup_mma_3xtf32_registers(
     fiber: Fiber,
     op: Instruction,
     a: np.ndarray,
-    b: Value,
+    b: Tile,
     sums: AccumulatorRegisters,
     small_a: np.ndarray,
-    small_b: Value,
+    small_b: Tile,
 ) -> Value:
     """Sums the products of split operands as `warpgroup_mma_3xtf32`, with both parts of A in registers."""
+    held = [np.broadcast_to(part, (fiber.count, *part.shape[-3:])) for part in (a, small_a)]
+    parts_of_a = [_in_registers(np.ascontiguousarray(part, np.float32).view(np.int32), b.type) for part in held]
+    _, blocks, steps, _ = held[0].shape
+    return _sum_of_three(fiber, op, sums, blocks, range(steps), parts_of_a, (b, small_b))
+
+
+def _in_shared_memory(tile: Tile, *, along_k: bool) -> _OperandOf:
+    def operand(warpgroup: Warpgroup, block: int, step: int) -> Operand:
+        return tile.at(warpgroup.lanes.start, along_k=along_k, block=block, step=step)
+
+    return operand
+
+
+def _in_registers(registers: np.ndarray, type_: str, *, first: int = 0) -> _OperandOf:
+    """Returns A in registers, int32 array (T, blocks, steps, registers); `first` is the step of the first ones."""
+
+    def operand(warpgroup: Warpgroup, block: int, step: int) -> Operand:
+        held = np.ascontiguousarray(registers[warpgroup.lanes, block, step - first])
+        return Operand(None, type_, True, values=warpgroups.matrix_of(held, type_))
+
+    return operand
+
+
+def _extents(op: Instruction, a: Tile) -> tuple[int, range]:
+    """Returns how many times 64 rows A's tile has, and the steps along k of its products."""
+    rows, k, _ = warpgroup_tile(op.operand_types[0].text)
+    return rows // ROWS, range(k * np.dtype(TYPES[a.type]).itemsize // STEP_BYTES)
+
+
+def _multiply(
+    fiber: Fiber,
+    op: Instruction,
+    sums: AccumulatorRegisters,
+    blocks: int,
+    steps: range,
+    factors: Sequence[tuple[_OperandOf, _OperandOf]],
+    *,
+    pending: int | None = None,
+) -> None:
+    """Begins products of each warpgroup as one group, which are added to the sums in the order of the factors; waits
+    for all but the latest `pending` groups."""
     columns = warpgroup_tile(op.operand_types[1].text)[1]
-    a, small_a = (np.broadcast_to(part, (fiber.count, *part.shape[-3:])) for part in (a, small_a))
-    step_sums = AccumulatorRegisters(np.zeros_like(sums.array))
     groups = asynchronous.warpgroups(fiber, op)
     warpgroups.fence(groups)
     for warpgroup in groups:
-        lane = warpgroup.lanes.start
-        for block in range(a.shape[1]):
-            for left, right in ((small_a, b), (a, small_b), (a, b)):
-                for step in range(a.shape[2]):
-                    held = np.ascontiguousarray(left[warpgroup.lanes, block, step], np.float32)
-                    warpgroups.multiply(
-                        warpgroup,
-                        op,
-                        fiber,
-                        step_sums,
-                        columns,
-                        Operand(None, b.type, True, values=warpgroups.matrix_of(held.view(np.int32), b.type)),
-                        right.at(lane, along_k=True, block=0, step=step),
-                        dtype=sums.dtype,
-                        number=block,
-                    )
+        for block, (left, right), step in itertools.product(range(blocks), factors, steps):
+            a, b = left(warpgroup, block, step), right(warpgroup, 0, step)
+            warpgroups.multiply(warpgroup, op, fiber, sums, columns, a, b, dtype=sums.dtype, number=block)
         warpgroup.commit()
-        warpgroup.wait(0)
+        if pending is not None:
+            warpgroup.wait(pending)
+
+
+def _sum_of_three(
+    fiber: Fiber,
+    op: Instruction,
+    sums: AccumulatorRegisters,
+    blocks: int,
+    steps: range,
+    parts_of_a: Sequence[_OperandOf],
+    parts_of_b: tuple[Tile, Tile],
+) -> AccumulatorRegisters:
+    """Returns the accumulator plus the three products of parts of tf32, which are summed from zero, the small ones
+    first; the parts of A and B are the large and the small one."""
+    large_a, small_a = parts_of_a
+    large_b, small_b = (_in_shared_memory(part, along_k=True) for part in parts_of_b)
+    step_sums = AccumulatorRegisters(np.zeros_like(sums.array))
+    factors = [(small_a, large_b), (large_a, small_b), (large_a, large_b)]
+    _multiply(fiber, op, step_sums, blocks, steps, factors, pending=0)
     return AccumulatorRegisters(sums.read(fiber, op) + step_sums.read(fiber, op))
 
 
@@ -245,7 +238,7 @@ def _store(fiber: Fiber, op: Instruction, sums: AccumulatorRegisters, view: MemR
     first = number // fragments.WARPGROUP * ROWS
     rows = (fragment.rows[thread] + first[:, None])[:, None] + ROWS * np.arange(blocks).reshape(1, -1, 1)
     columns = np.broadcast_to(fragment.columns[thread][:, None], rows.shape)
-    # Rows of further warpgroups lie after those that the view says that it has.
+    # Rows of further warpgroups are after those that the view says that it has.
     last = max(int(fiber.first(view.sizes[0])), int(first[fiber.lanes].max()) + ROWS * blocks)
     view = view.view(view.offset, (last, view.sizes[1]), view.strides)
     memory.write(fiber, op, view, [rows, columns], array, (blocks, held))

@@ -263,7 +263,7 @@ def _descriptor(op: Instruction, value: Value) -> tma.Descriptor:
 # Matrices of a warp.
 
 
-# Threads among each other, and numbers.
+# Communication between threads, and conversions.
 
 
 # PTX in text.
@@ -271,7 +271,7 @@ def _descriptor(op: Instruction, value: Value) -> tma.Descriptor:
 
 @executes("nvvm.mapa")
 def map_address(fiber: Fiber, op: Instruction, address: Value, rank: Value) -> Value:
-    """The address of another block's shared memory: 0 above stands for the thread's own block."""
+    """The address of another block's shared memory: 0 above represents the thread's own block."""
     return address % (1 << RANK_SHIFT) + ((rank + 1) << RANK_SHIFT)
 
 

@@ -71,7 +71,7 @@ def fma(fiber: Fiber, op: Instruction, left: Value, right: Value, addend: Value)
 
 @executes("nvvm.dot.accumulate.4way", "nvvm.dot.accumulate.2way")
 def dot_accumulate(fiber: Fiber, op: Instruction, left: Value, right: Value, total: Value) -> Value:
-    """The products of the bytes (or halves and bytes) of vectors, added to a number."""
+    """The products of the bytes (or halves and bytes) of vectors, added to an accumulator."""
     b_type = op.operand_types[1]
     left, right = (np.asarray(operand) for operand in (left, right))
     for name, place in (("a_type", 0), ("b_type", 1)):
@@ -88,7 +88,7 @@ def dot_accumulate(fiber: Fiber, op: Instruction, left: Value, right: Value, tot
 
 @executes("nvvm.convert.f8x2.to.f16x2")
 def convert_fp8(fiber: Fiber, op: Instruction, bits: Value) -> Value:
-    """Two numbers of fp8, as bytes, in f16, which has them all."""
+    """Two fp8 values, as bytes, in f16, which has them all."""
     found = np.asarray(bits).view(op.attributes["srcType"].dtype).astype(np.float16)
     return _clamped(op, found)
 
@@ -100,7 +100,7 @@ def _clamped(op: Instruction, values: np.ndarray) -> np.ndarray:
 
 @executes("nvvm.convert.f32x2.to.f8x2")
 def round_to_fp8(fiber: Fiber, op: Instruction, high: Value, low: Value) -> Value:
-    """Two numbers of f32 as bytes of fp8, rounded to nearest; what is larger is its largest number."""
+    """Two f32 values as bytes of fp8, rounded to nearest; what is larger is its largest value."""
     if keyword(op.attributes.get("sat", "none")) != "satfinite":
         raise Unsupported(op, "without satfinite")
     both = _pair_of_floats(fiber, op, high, low, op.attributes["dstTy"].dtype)
@@ -109,14 +109,14 @@ def round_to_fp8(fiber: Fiber, op: Instruction, high: Value, low: Value) -> Valu
 
 @executes("nvvm.convert.f32x2.to.f16x2", "nvvm.convert.f32x2.to.bf16x2")
 def round_to_halves(fiber: Fiber, op: Instruction, high: Value, low: Value, *random: Value) -> Value:
-    """Two numbers of f32 as a vector of f16 or bf16, the lower one first, rounded to nearest."""
+    """Two f32 values as a vector of f16 or bf16, the lower one first, rounded to nearest."""
     if random:
         raise Unsupported(op, "with random bits")
     return _pair_of_floats(fiber, op, high, low, op.result_types[0].element.dtype)
 
 
 def _pair_of_floats(fiber: Fiber, op: Instruction, high: Value, low: Value, dtype: np.dtype) -> np.ndarray:
-    """Returns two numbers rounded to a narrow type, (T, 2); with satfinite the largest one for what is larger."""
+    """Returns two values rounded to a narrow type, (T, 2); with satfinite the largest one for what is larger."""
     _only_nearest(op)
     both = _clamped(op, np.stack([lanes(np.asarray(part), fiber.count) for part in (low, high)], axis=-1))
     if keyword(op.attributes.get("sat", "none")) == "satfinite":
@@ -139,7 +139,7 @@ def round_to_tf32(fiber: Fiber, op: Instruction, value: Value) -> Value:
 
 @executes("nvvm.prmt")
 def prmt(fiber: Fiber, op: Instruction, low: Value, selector: Value, *high: Value) -> Value:
-    """Bytes of two numbers, each chosen by four bits; the highest of the four repeats the byte's sign."""
+    """Bytes of two words, each chosen by four bits; the highest of the four repeats the byte's sign."""
     if keyword(op.attributes.get("mode", "default")) != "default":
         raise Unsupported(op, f"of {op.attributes['mode']}")
     both = [lanes(np.asarray(part), fiber.count).astype(np.int64) & 0xFFFFFFFF for part in (low, *(high or (0,)))]

@@ -125,7 +125,7 @@ def _sparsity(fiber: Fiber, op: Instruction, metadata: Value, selector: Value, b
 
 
 def _registers_of(fiber: Fiber, registers: Value, kind: str | None) -> np.ndarray:
-    """Returns registers as elements (T, registers, elements of one); integers of 32 bits may stand for a type."""
+    """Returns registers as elements (T, registers, elements of one); integers of 32 bits may represent a type."""
     rank = 1 if np.ndim(registers[0]) and np.shape(registers[0])[-1] == 2 and kind is None else 0
     held = np.stack([lanes(np.asarray(register), fiber.count, rank) for register in registers], axis=1)
     if held.ndim == 2:

@@ -54,7 +54,7 @@ def elect_sync(fiber: Fiber, op: Instruction, *mask: Value) -> Value:
 
 
 def leaders(fiber: Fiber, op: Instruction, members: Value = -1) -> np.ndarray:
-    """Returns, for each lane, the number in the warp of the first of the threads that it meets; -1 where there is none.
+    """Returns, for each lane, the index in the warp of the first of the threads that it meets; -1 where there is none.
 
     Args:
         fiber: the threads.

@@ -69,7 +69,7 @@ def meet(fiber: Fiber, op: Instruction, members: Value) -> np.ndarray:
 
 
 def meetings_of(fiber: Fiber, met: np.ndarray) -> np.ndarray:
-    """Returns a number for each lane, which those that meet have in common: int64 array (T,).
+    """Returns an id for each lane, the same for lanes that meet: int64 array (T,).
 
     Args:
         fiber: the threads.
@@ -109,7 +109,7 @@ def match(fiber: Fiber, op: Instruction, members: Value, value: Value) -> Value:
 
 @executes("nvvm.redux.sync")
 def redux(fiber: Fiber, op: Instruction, value: Value, members: Value) -> Value:
-    """What the threads of a warp have together."""
+    """A reduction over the threads of a warp."""
     met = meet(fiber, op, members)
     kind = keyword(op.attributes["kind"])
     if kind not in _REDUX or op.attributes.get("nan") or op.attributes.get("abs"):

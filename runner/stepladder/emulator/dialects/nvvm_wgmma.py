@@ -68,7 +68,7 @@ def wgmma_mma_async(fiber: Fiber, op: Instruction, sums: AccumulatorRegisters, a
 
 @dataclass(frozen=True)
 class Product:
-    """What a wgmma multiplies.
+    """The form of a wgmma instruction.
 
     Attributes:
         rows, columns, k: of the instruction.

@@ -57,7 +57,7 @@ class _Fragment:
 
     @property
     def has_vectors(self) -> bool:
-        """Whether a register is a vector of two; else it is a number, one element or several."""
+        """Whether a register is a vector of two; else it is a scalar, one element or several."""
         return self.type == "f16"
 
     @property

@@ -31,7 +31,7 @@ _MAD = re.compile(r"intel_sub_group_(f16|bf16|i8|u8)_(f16|bf16|i8|u8)_matrix_mad
 _KINDS = {"i8": "s8"}
 _ORDERS = {"": "plain", "transform": "packed", "transpose": "transposed"}
 
-# Numbers of a work-item along a dimension.
+# Ids of a work-item along a dimension.
 _NUMBERS = {
     "get_local_id": lambda group, axis: group.thread_id[axis],
     "get_group_id": lambda group, axis: group.block_id[axis],
@@ -103,12 +103,12 @@ _SHUFFLES = {"sub_group_shuffle": "idx", "sub_group_shuffle_xor": "xor"}
 
 
 def _shuffle(mode: str, fiber: Fiber, op: Instruction, value: Value, number: Value) -> Value:
-    """The value of another lane: of that number, or of one that differs by its bits."""
+    """The value of another lane: with that index, or with one that differs by its bits."""
     return shuffled(fiber, op, value, number, blocks2d.LANES, mode)[0]
 
 
 def _numbers(operands: tuple[Value, ...]) -> list[Value]:
-    """Returns the numbers of a block operation; x and y are a vector."""
+    """Returns the scalar operands of a block operation; x and y are a vector."""
     *numbers, place = operands
     x, y = np.moveaxis(np.asarray(place), -1, 0)
     return [*numbers, *(part if part.ndim else part.item() for part in (x, y))]

@@ -1,7 +1,7 @@
 """Flags under which the result of an integer op is poison: nsw, nuw, exact, disjoint and nneg.
 
 An op with such a flag is executed as without it, and threads for which the flag does not hold are a finding, whether
-anything uses their result or not. `inbounds` is left to the access, which must lie inside of its memory.
+anything uses their result or not. `inbounds` is left to the access, which must be inside of its memory.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _is_wrong(name: str, flag: str, left: int, right: int, width: int) -> bool:
 
 
 def _at(number: Value, lane: int, place: tuple, rank: int) -> int:
-    """Returns what a lane has of a number at a place of its vector."""
+    """Returns the element of a lane at a position of its vector."""
     if not isinstance(number, np.ndarray):
         return int(number)
     return int(number[(lane, *place)] if number.ndim > rank else number[place])

@@ -23,7 +23,7 @@ def mixed(static: Sequence[int], dynamic: Iterator[Value]) -> list[int]:
     """Returns sizes or offsets of which some are static.
 
     Args:
-        static: the numbers; those that are dynamic have the marker of MLIR.
+        static: the integers; those that are dynamic have the marker of MLIR.
         dynamic: yields the others in order.
     """
     return [next(dynamic) if number == _DYNAMIC else number for number in static]
@@ -245,20 +245,20 @@ def reshape(fiber: Fiber, op: Instruction, tensor: np.ndarray, sizes: Value) -> 
 
 @executes("tensor.splat")
 def splat(fiber: Fiber, op: Instruction, value: Value, *dynamic: Value) -> Value:
-    """One number everywhere."""
+    """A splat of one value."""
     return np.full(_sizes(op, dynamic), value, op.result_types[0].element.dtype)
 
 
 @executes("tensor.from_elements")
 def from_elements(fiber: Fiber, op: Instruction, *elements: Value) -> Value:
-    """A tensor of numbers."""
+    """A tensor of scalars."""
     type_ = op.result_types[0]
     return np.array(elements, type_.element.dtype).reshape(type_.shape)
 
 
 @executes("tensor.generate")
 def generate(fiber: Fiber, op: Instruction, *dynamic: Value) -> Value:
-    """What the region yields for each element's coordinates."""
+    """A tensor of the values that the region yields for the coordinates of each element."""
     return _generated(fiber, op, _sizes(op, dynamic))
 
 

@@ -18,7 +18,7 @@ POISON = -1  # in place of an element's position: the element is poison
 
 
 def poison_of(element: Scalar, shape: Sequence[int] = ()) -> np.ndarray:
-    """Returns an array that stands for poison: NaN, or integers with all bits set.
+    """Returns an array that represents poison: NaN, or integers with all bits set.
 
     Args:
         element: the type.

@@ -36,7 +36,7 @@ def along(shape: Sequence[int], axis: int) -> np.ndarray:
 
     Args:
         shape: of the vector.
-        axis: its number.
+        axis: its index.
     """
     return np.arange(shape[axis]).reshape([-1 if other == axis else 1 for other in range(len(shape))])
 
@@ -96,7 +96,7 @@ def _shape_of(source: Value) -> Value:
 
 
 class _Transfer:
-    """How a transfer's vector lies in memory.
+    """The layout of a transfer's vector in memory.
 
     Attributes:
         shape: of the vector.

@@ -18,7 +18,7 @@ _PUNCTUATION = {"newline": "\n", "comma": ", ", "open": "( ", "close": " )", "no
 
 @executes("vector.print")
 def print_(fiber: Fiber, op: Instruction, *values: Value) -> None:
-    """Prints a number, a vector, a text or punctuation, for each thread."""
+    """Prints a scalar, a vector, a text or punctuation, for each thread."""
     text = ""
     if "stringLiteral" in op.attributes:
         say(fiber, op.attributes["stringLiteral"])

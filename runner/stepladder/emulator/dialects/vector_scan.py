@@ -17,7 +17,7 @@ from stepladder.emulator.memory import memory, pointers
 
 @executes("vector.outerproduct")
 def outerproduct(fiber: Fiber, op: Instruction, left: Value, right: Value, *initial: Value) -> Value:
-    """Each element of a vector by each of another, or by a number; added to (or otherwise combined with) a third."""
+    """Each element of a vector by each of another, or by a scalar; added to (or otherwise combined with) a third."""
     element = op.result_types[0].element
     ranks = [type_.rank for type_ in op.operand_types]
     left, right, *sums = in_lanes([left, right, *initial], ranks, fiber.count)

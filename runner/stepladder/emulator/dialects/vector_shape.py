@@ -27,7 +27,7 @@ _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 @executes("vector.broadcast", "vector.splat")
 def broadcast(fiber: Fiber, op: Instruction, value: Value) -> Value:
-    """A number or a vector repeated before, and along, its dimensions of one."""
+    """A scalar or a vector repeated before, and along, its dimensions of one."""
     type_ = op.result_types[0]
     value = with_rank(value, op.operand_types[0].rank, type_.rank)
     value = np.broadcast_to(value, (*leading(value, type_.rank), *type_.shape))
@@ -62,7 +62,7 @@ def _positions(op: Instruction, dynamic: Sequence[Value]) -> list:
 
 
 def _inside(fiber: Fiber, op: Instruction, positions: list, shape: Sequence[int]) -> list:
-    """Returns positions in a vector; those of active lanes that lie outside become a finding."""
+    """Returns positions in a vector; those of active lanes that are outside become a finding."""
     for axis, (position, size) in enumerate(zip(positions, shape)):
         own = position[fiber.lanes] if isinstance(position, np.ndarray) else np.asarray([position])
         wrong = (own < 0) | (own >= size)
@@ -138,7 +138,7 @@ def insert_strided_slice(fiber: Fiber, op: Instruction, part: Value, value: Valu
 
 @executes("vector.from_elements")
 def from_elements(fiber: Fiber, op: Instruction, *elements: Value) -> Value:
-    """A vector of numbers."""
+    """A vector of scalars."""
     type_ = op.result_types[0]
     if all(map(is_uniform, elements)):
         return plain(np.array(elements, type_.element.dtype).reshape(type_.shape))
@@ -150,7 +150,7 @@ def from_elements(fiber: Fiber, op: Instruction, *elements: Value) -> Value:
 
 @executes("vector.to_elements")
 def to_elements(fiber: Fiber, op: Instruction, value: Value) -> Value:
-    """A vector's numbers."""
+    """The elements of a vector."""
     value = np.reshape(value, (*leading(value, op.operand_types[0].rank), -1))
     results = tuple(plain(value[..., number]) for number in range(value.shape[-1]))
     return results[0] if len(results) == 1 else results
@@ -158,7 +158,7 @@ def to_elements(fiber: Fiber, op: Instruction, value: Value) -> Value:
 
 @executes("vector.shuffle")
 def shuffle(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
-    """Elements of two vectors, by their number along the first dimension."""
+    """Elements of two vectors, by their index along the first dimension."""
     ranks = [max(type_.rank, 1) for type_ in op.operand_types]
     left, right = in_lanes(
         [with_rank(value, type_.rank, rank) for value, type_, rank in zip((left, right), op.operand_types, ranks)],
@@ -184,7 +184,7 @@ def interleave(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Valu
 
 @executes("vector.deinterleave")
 def deinterleave(fiber: Fiber, op: Instruction, value: Value) -> tuple[Value, ...]:
-    """The elements with even and those with odd numbers along the last dimension."""
+    """The elements with even and those with odd indices along the last dimension."""
     return value[..., 0::2], value[..., 1::2]
 
 
@@ -195,7 +195,7 @@ def step(fiber: Fiber, op: Instruction) -> Value:
 
 
 def _mask_of(shape: Sequence[int], sizes: Sequence[Value]) -> np.ndarray:
-    """Returns true for the elements with coordinates below sizes, which are numbers for all lanes or for each."""
+    """Returns true for the elements with coordinates below sizes, which are the same for all lanes or differ."""
     if not shape:  # one element, and one size all the same
         return np.asarray(sizes[0]) > 0
     result = np.ones(shape, bool)

@@ -24,7 +24,8 @@ from stepladder.emulator.hardware.warps import once_a_warp, varying
 from stepladder.emulator.memory import memory, pointers
 from stepladder.mlir.bindings import ir
 
-# What 2D block operations need of a matrix, in bytes: the alignment of its first element, the distance of its rows.
+# Requirements of 2D block operations on a matrix, in bytes: the alignment of its first element, the distance of its
+# rows.
 _BASE_ALIGNMENT = 64
 _MIN_PITCH, _PITCH_MULTIPLE = 64, 16
 _DYNAMIC = ir.ShapedType.get_dynamic_size()

@@ -42,7 +42,7 @@ class Tile:
 
     @staticmethod
     def merged(parts: list[Tile], masks: list, count: int) -> Tile:
-        """Returns the tile whose numbers are, in the lanes of each mask, those of the part.
+        """Returns the tile whose fields are, in the lanes of each mask, those of the part.
 
         Args:
             parts: tiles of the same memory.

@@ -42,7 +42,7 @@ def _block(op: Instruction) -> Block:
 
 @executes("xevm.blockload2d")
 def blockload2d(fiber: Fiber, op: Instruction, *numbers: Value) -> Value:
-    """What a lane holds of a block, in registers of the result's type."""
+    """A 2D block load: the elements of a lane, in registers of the result's type."""
     found = blocks2d.as_type(blocks2d.load(fiber, op, _block(op), numbers), op.result_types[0].element.dtype)
     if found.shape[1:] != op.result_types[0].static_shape:
         raise Unsupported(op, f"to {types.text_of(op.result_types[0])}: a lane holds {found.shape[1]} elements")

@@ -22,7 +22,7 @@ class AccumulatorRegisters:
 
     Attributes:
         products: those that write it, done or not.
-        matrices: what products made of the registers of a warpgroup, by its first lane and its number among those that
+        matrices: results of products in the registers of a warpgroup, by its first lane and its index among those that
             a thread has one after the other (None where it has one): arrays (64, columns).
     """
 
@@ -36,7 +36,7 @@ class AccumulatorRegisters:
 
     @property
     def array(self) -> np.ndarray:
-        """What the threads hold, (T, *held), which is never modified."""
+        """The registers of all threads, (T, *held), which are never modified."""
         if self._is_behind:
             self._array = self._array.copy()
             for (lane, number), matrix in self.matrices.items():

@@ -60,7 +60,7 @@ def agent_for(group: Group, warps: Sequence[int] | np.ndarray) -> int:
 
     Args:
         group: of the warps.
-        warps: their numbers.
+        warps: their indices.
     """
     sanitizer = group.sanitizer
     if not sanitizer.enabled:
@@ -76,7 +76,7 @@ def tell_common(group: Group, agent: int, warps: Sequence[int] | np.ndarray) -> 
     Args:
         group: of the warps.
         agent: the actor.
-        warps: their numbers.
+        warps: their indices.
     """
     sanitizer = group.sanitizer
     if sanitizer.enabled:
@@ -253,7 +253,7 @@ class Warpgroup:
         return [product for products in (*self.groups, self.open) for product in products]
 
     def begin(self, op: Instruction, touches: Sequence[Touch | None]) -> Product:
-        """Returns a product that has begun, which reads as `agent`.
+        """Returns a product that has begun, whose reads are by `agent`.
 
         Args:
             op: the product.
@@ -293,7 +293,7 @@ class Warpgroup:
 
 
 class _Warpgroups:
-    """The warpgroups of a group of blocks that multiply, by number."""
+    """The warpgroups of a group of blocks that multiply, by index."""
 
     def __init__(self, group: Group) -> None:
         self.group = group
@@ -311,7 +311,7 @@ class _Warpgroups:
 
 
 def known_warpgroups(group: Group) -> dict[int, Warpgroup]:
-    """Returns the warpgroups that multiply, or that have come to an op of warpgroups, by number.
+    """Returns the warpgroups that multiply, or that have come to an op of warpgroups, by index.
 
     Args:
         group: of blocks.

@@ -72,7 +72,7 @@ class Block:
 
 
 def _uniform(fiber: Fiber, op: Instruction, names: Sequence[str], numbers: Sequence[Value]) -> None:
-    """Reports lanes that are not active, and numbers that the lanes of a subgroup do not agree on."""
+    """Reports lanes that are not active, and operands that differ between the lanes of a subgroup."""
     group, lanes = fiber.group, fiber.lanes
     if group.warp != LANES:
         raise Unsupported(op, f"in subgroups of {group.warp}: those of {LANES} execute it")

@@ -25,7 +25,7 @@ BANKS = 32
 BANK = 4  # bytes
 ROW_OF_BANKS = BANKS * BANK
 _COSTS = 4096  # patterns whose costs are kept
-ROW = 16  # bytes of a row of an 8 x 8 matrix of 16-bit elements, which one thread's address stands for
+ROW = 16  # bytes of a row of an 8 x 8 matrix of 16-bit elements, which one thread's address points to
 
 
 def _runs(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -40,7 +40,7 @@ def _runs(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass
 class Traffic:
-    """What one op cost: executions by a warp, bytes, sectors (global), wavefronts and those beyond the fewest
+    """Cost of one op: executions by warps, bytes, sectors (global), wavefronts and those above the minimum
     (shared)."""
 
     op: str
@@ -63,7 +63,7 @@ class Counters:
     """All that was counted in a run.
 
     Attributes:
-        traffic: by the number of the op, the memory and whether it loads or stores.
+        traffic: by the index of the op, the memory and whether it loads or stores.
         instructions: of the matrix units, by op: executions by a warp.
         multiply_adds: multiplications and additions of the matrix units.
         barriers: executions by a warp, by op.
@@ -82,7 +82,7 @@ class Counters:
 
         Args:
             fiber: the threads.
-            op: which the numbers are for.
+            op: which the counters are for.
             access: what they touch.
             kind: "load" or "store".
         """
@@ -117,7 +117,7 @@ class Counters:
 
     def _count(self, row: Traffic, space: str, warps: np.ndarray, addresses: np.ndarray, item: int) -> None:
         """Counts sectors or wavefronts: `addresses` (threads, elements) of elements of `item` bytes."""
-        # What an access costs does not change with its place, but for the place in a row of banks.
+        # The cost of an access depends on its address only through the position in a row of banks.
         begin = int(addresses.min()) // ROW_OF_BANKS * ROW_OF_BANKS
         pattern = addresses - begin, warps - warps[0]
         key = space, item, addresses.shape, *(array.tobytes() for array in pattern)
@@ -229,7 +229,7 @@ class Counters:
         """Counts bytes that a copy engine moves for one op.
 
         Args:
-            op: which the numbers are for.
+            op: which the counters are for.
             space: "global" or "shared".
             kind: "load" or "store".
             size: bytes.
@@ -245,7 +245,7 @@ class Counters:
 
         Args:
             fiber: the threads.
-            op: which the numbers are for.
+            op: which the counters are for.
             multiply_adds: of one instruction.
             warps: that make one instruction: 1, or 4 for a warpgroup.
         """

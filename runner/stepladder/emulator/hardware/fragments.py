@@ -60,7 +60,7 @@ class Fragment:
 
 
 def _in_warp() -> tuple[np.ndarray, np.ndarray]:
-    """Returns the number of a thread's four in the warp and its place in it, each (32, 1, 1)."""
+    """Returns the number of a thread's four in the warp and its position in it, each (32, 1, 1)."""
     thread = np.arange(WARP).reshape(-1, 1, 1)
     return thread // _FOUR, thread % _FOUR
 
@@ -157,7 +157,7 @@ def narrow(registers: np.ndarray, bits: int, signed: bool) -> np.ndarray:
 
 
 def as_tf32(values: np.ndarray) -> np.ndarray:
-    """Returns float32 numbers truncated to tf32, as the matrix units read them.
+    """Returns float32 values truncated to tf32, as the matrix units read them.
 
     Args:
         values: float32 array of any shape.

@@ -28,7 +28,7 @@ _ONE = (1, 1, 1)
 
 @dataclass(frozen=True)
 class Asked:
-    """What a launch asks for.
+    """The resources that a launch requests.
 
     Attributes:
         grid, block, cluster: blocks, threads of a block, and blocks of a cluster, along x, y, z.

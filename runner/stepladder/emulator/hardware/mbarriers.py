@@ -37,10 +37,10 @@ class MBarrier:
     Attributes:
         phase: number of phases that have ended.
         pending: arrivals that are missing; `transaction`: bytes that are.
-        made: what who initialized it knew then: others must have been told before they use it.
-        used: when each warp used it last: who ends it must have been told.
+        made: the clock of the warp that initialized it: other warps must be ordered after that before they use it.
+        used: when each warp used it last: the warp that invalidates it must be ordered after that.
         op: that initialized it.
-        told: the warps that know of the initialization and of nothing else that was before it.
+        told: the warps that are ordered after the initialization, and after nothing else before it.
         made_by: the warps that did; `is_fenced` whether they made that visible to TMA, which completes on it.
         agent: the actor that copies which complete on it are, for the sanitizer.
         copies: what completes on it and has not yet: each a function that makes it do so.
@@ -65,7 +65,7 @@ class MBarrier:
         """Records that warps know of the initialization.
 
         Args:
-            warps: their numbers.
+            warps: their indices.
         """
         self.told.update(int(warp) for warp in warps)
 
@@ -108,7 +108,7 @@ def find_mbarrier(
         op: for the finding.
         block: number of the block in its cluster.
         address: byte in the block's shared memory.
-        warps: numbers of the warps that use it.
+        warps: indices of the warps that use it.
     """
     sanitizer = fiber.group.sanitizer
     found = mbarriers(fiber.group).get((block, address))
@@ -261,7 +261,7 @@ def arrive_at_cluster(fiber: Fiber, op: Instruction, *, releases: bool = True) -
 
 
 def _explain(group: Group) -> None:
-    """Says which mbarriers wait for other numbers of bytes than copies bring."""
+    """Says which mbarriers expect another byte count than copies bring."""
     for (block, place), barrier in mbarriers(group).items():
         if barrier.pending == 0 and barrier.transaction:
             op = group.state.get(("expects", block, place)) or barrier.op

@@ -61,18 +61,18 @@ def atomic_kind(attribute: int | str) -> str:
     """Returns the name of an `arith::AtomicRMWKind`.
 
     Args:
-        attribute: its number or its text.
+        attribute: its encoding or its text.
     """
     return ATOMIC_KINDS[attribute] if isinstance(attribute, int) else keyword(attribute)
 
 
 def combined(kind: str, element: Scalar, left: Value, right: Value) -> Value:
-    """Returns the combination of two numbers or vectors, as numbers of a type.
+    """Returns the combination of two scalars or vectors, as values of a type.
 
     Args:
         kind: a key of COMBINE or of ALIASES.
         element: the type.
-        left, right: numbers or arrays of the type.
+        left, right: scalars or arrays of the type.
     """
     kind = ALIASES.get(kind, kind)
     if not element.is_integer:
@@ -81,6 +81,6 @@ def combined(kind: str, element: Scalar, left: Value, right: Value) -> Value:
         return {"add": np.bitwise_xor, "mul": np.bitwise_and}.get(kind, COMBINE[kind])(left, right)
     if kind in ("minui", "maxui"):
         left, right = unsigned(left, element.width), unsigned(right, element.width)
-        if isinstance(left, int) and isinstance(right, int):  # NumPy has no room for those above the signed numbers
+        if isinstance(left, int) and isinstance(right, int):  # NumPy has no room for those above the signed maximum
             return wrapped(min(left, right) if kind == "minui" else max(left, right), element)
     return wrapped(COMBINE[kind](left, right), element)

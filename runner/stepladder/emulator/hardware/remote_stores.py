@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 def store(
     fiber: Fiber, op: Instruction, access: Access, numbers: np.ndarray, block: np.ndarray, barrier: Value
 ) -> None:
-    """Begins a store of each thread; the numbers arrive at a wait for the mbarrier.
+    """Begins a store of each thread; the values arrive at a wait for the mbarrier.
 
     Args:
         fiber: the threads.
         op: the instruction.
         access: what they write, with a row for each active lane.
-        numbers: of the same shape.
+        numbers: the stored values, of the same shape.
         block: of each lane, the rank of the block that it writes to, (T,).
         barrier: byte of the mbarrier in the shared memory of that block, uniform or (T,).
     """

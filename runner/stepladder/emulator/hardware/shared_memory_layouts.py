@@ -63,7 +63,7 @@ class MatrixDescriptor:
 
     Attributes:
         start: address of its first byte.
-        leading, stride: bytes; what they lie between depends on the layout (`addresses`).
+        leading, stride: bytes; what they are between depends on the layout (`addresses`).
         swizzle: bytes that rows are swizzled over: 128, 64 or 32, or 0 for none.
         base: the field for tiles that do not begin where a swizzle does.
     """
@@ -76,12 +76,12 @@ class MatrixDescriptor:
 
     @staticmethod
     def decode(bits: int) -> MatrixDescriptor:
-        """Returns the matrix descriptor that a 64-bit number encodes.
+        """Returns the matrix descriptor that a 64-bit word encodes.
 
         Source: PTX ISA, "Matrix Descriptor Format".
 
         Args:
-            bits: the number, signed or unsigned.
+            bits: the word, signed or unsigned.
         """
         bits &= (1 << 64) - 1
         return MatrixDescriptor(
@@ -93,7 +93,7 @@ class MatrixDescriptor:
         )
 
     def encode(self) -> int:
-        """Returns the 64-bit number."""
+        """Returns the 64-bit word."""
         mode = next(number for number, swizzle in _MODES.items() if swizzle == self.swizzle)
         return (
             (self.start >> 4 & 0x3FFF)

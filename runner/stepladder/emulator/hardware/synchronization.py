@@ -21,7 +21,7 @@ from stepladder.emulator.memory.shadow import together
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
 
-_BARRIERS = 16  # of a block, by number
+_BARRIERS = 16  # of a block, by index
 
 
 def warps_of(fiber: Fiber, mask: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """TMA descriptors as 128 bytes of memory, which kernels make and change (`tensormap.replace`).
 
-The hardware does not say where the fields are. Here they are at the places of `FIELDS`, innermost dimensions first, and
-as PTX gives them: the rank less one, strides in bytes.
+The hardware does not say where the fields are. Here they are at the offsets in `FIELDS`, innermost dimensions first,
+and as PTX gives them: the rank less one, strides in bytes.
 Source: PTX ISA, "tensormap.replace", "tensormap.cp_fenceproxy", "Tensor-map".
 """
 
@@ -28,7 +28,7 @@ _MOST = 5  # dimensions
 
 @dataclass(frozen=True)
 class Field:
-    """A field: its first byte, the bits of a number, and how many numbers there are."""
+    """A field: its first byte, the bits of a value, and how many values there are."""
 
     start: int
     bits: int
@@ -110,7 +110,7 @@ def decoded(data: np.ndarray, find: Callable[[int], Allocation | None]) -> Descr
     if rank > _MOST or kind not in _ELEMENTS or swizzle >= len(_SWIZZLES):
         return f"a rank of {rank}, an element type of {kind} or a swizzle mode of {swizzle} is not known"
     if numbers("interleave_layout")[0] or numbers("fill_mode")[0] or set(numbers("element_stride")[:rank]) != {1}:
-        return "interleaved layouts, other numbers than 0 outside, and strides of elements are not supported"
+        return "interleaved layouts, other fill values than 0 outside, and strides of elements are not supported"
     address = numbers("global_address")[0]
     memory = find(address)
     box, sizes = (tuple(numbers(name)[:rank][::-1]) for name in ("box_dim", "global_dim"))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ALIGNMENT = 128  # bytes, of a box in shared memory
 _BOX_LIMIT = 256  # elements a dimension
 _GLOBAL_ALIGNMENT = 16  # bytes, of the tensor, its rows, and the rows of a box
-_UNIT = np.dtype(np.complex128)  # of 16 bytes, which are moved and never read as numbers
+_UNIT = np.dtype(np.complex128)  # of 16 bytes, which are moved and never interpreted
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Descriptor:
 
     @property
     def bytes(self) -> int:
-        """Bytes of a box, which count for an mbarrier wherever the box lies."""
+        """Bytes of a box, which count for an mbarrier wherever the box is."""
         return math.prod(self.box) * self.element.bytes
 
     def problems(self) -> list[str]:
@@ -84,7 +84,7 @@ class Descriptor:
         """Returns the elements of a box, counted from the allocation's first, and which of them there are.
 
         Args:
-            origin: of the box in the tensor; may lie outside.
+            origin: of the box in the tensor; may be outside.
         """
         positions = np.asarray(self.start // self.element.bytes, np.int64)
         inside = np.ones((), bool)
@@ -199,7 +199,7 @@ class _Box:
         return _placement(self.address, descriptor.box, self.item, descriptor.swizzle, base)
 
     def fits(self, op: Instruction) -> bool:
-        """Whether it lies in shared memory; a finding where it does not."""
+        """Whether it is in shared memory; a finding if it is not."""
         place = self.placement(0)
         if place.low >= 0 and place.high <= self.group.shared.size:
             return True

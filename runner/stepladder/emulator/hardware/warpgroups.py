@@ -33,7 +33,7 @@ TYPES = {
     "s8": np.int8,
     "u8": np.uint8,
 }
-_UNIT = np.dtype(np.complex128)  # of 16 bytes, which are moved and never read as numbers
+_UNIT = np.dtype(np.complex128)  # of 16 bytes, which are moved and never interpreted
 _TRANSPOSABLE = ("f16", "bf16")
 
 
@@ -73,7 +73,7 @@ def added(sums: np.ndarray, products: np.ndarray, *, saturates: bool = False) ->
     are of 8 bits: here they are added in float32, and the result is rounded once to the accumulator type.
 
     Args:
-        sums: of any shape, in their own type; or one number.
+        sums: of any shape, in their own type; or one scalar.
         products: of the same shape, float32 or int32; they are not kept.
         saturates: whether integers stop at the limits of their type; else they wrap around.
     """

@@ -27,12 +27,12 @@ def narrowed(fiber: Fiber, mask: np.ndarray) -> Fiber:
 
 
 def varying(fiber: Fiber, views: Sequence, operands: Sequence) -> list[np.ndarray]:
-    """Returns the numbers that an op depends on and that differ between threads, arrays (T, ...).
+    """Returns the values that an op depends on and that differ between threads, arrays (T, ...).
 
     Args:
         fiber: the threads.
         views: MemRefs that the op accesses.
-        operands: the other numbers and vectors that it depends on, uniform or with lanes.
+        operands: the other scalars and vectors that it depends on, uniform or with lanes.
     """
     numbers = [number for view in views for number in (view.offset, *view.sizes, *view.strides)] + list(operands)
     numbers = [number for number in numbers if isinstance(number, np.ndarray) and len(number) == fiber.count]
@@ -52,7 +52,7 @@ def once_a_warp(fiber: Fiber, numbers: Sequence[np.ndarray]) -> tuple[Fiber, np.
     leader = _first(fiber, fiber.group.warp_of_lane)
     same = np.ones(fiber.count, bool)
     for array in numbers:
-        # Bits, since not a number is no number's equal.
+        # Bits, since NaN does not equal NaN.
         bits = array.view(f"u{array.dtype.itemsize}")
         same &= (bits == bits[leader]).reshape(fiber.count, -1).all(axis=1)
     own = np.arange(fiber.count)
@@ -64,7 +64,7 @@ def once_a_warp(fiber: Fiber, numbers: Sequence[np.ndarray]) -> tuple[Fiber, np.
 
 
 def is_of_block(fiber: Fiber, numbers: Sequence[np.ndarray]) -> bool:
-    """Whether the active threads of each block have the same numbers.
+    """Whether the active threads of each block have the same values.
 
     Args:
         fiber: the threads.
@@ -112,7 +112,7 @@ def _for_others(fiber: Fiber, mask: np.ndarray) -> Fiber:
 
 
 def _first(fiber: Fiber, unit: np.ndarray) -> np.ndarray:
-    """Returns, for each lane, the first active one of its unit, given the units' numbers (T,)."""
+    """Returns, for each lane, the first active one of its unit, given the units' indices (T,)."""
     first = np.zeros(fiber.count, np.int64)
     # The first lane is last, so that its value is kept.
     first[unit[fiber.lanes[::-1]]] = fiber.lanes[::-1]

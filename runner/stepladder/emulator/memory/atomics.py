@@ -2,7 +2,7 @@
 
 An update that acquires sees what the threads that released at the same address before have seen; in global memory
 across blocks (`Machine.published`). One that does neither does so with a fence beside it (`order`). A thread that reads
-the same number at the same address again and again is waiting: it is suspended (`spin`).
+the same value at the same address repeatedly is waiting: it is suspended (`spin`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.memory import initialized, memory, order
 from stepladder.emulator.memory.memory import Access
 
-# LLVM's orderings by number: which acquire, and which release.
+# LLVM's orderings by index: which acquire, and which release.
 ACQUIRES = (4, 6, 7)
 RELEASES = (5, 6, 7)
 
 
 @dataclass(frozen=True)
 class Orders:
-    """What an atomic access orders.
+    """The ordering of an atomic access.
 
     Attributes:
         acquires, releases: whether it does so itself, without a fence.
@@ -39,7 +39,7 @@ class Orders:
     writes: bool = True
 
 
-_PATIENCE = 16  # times that the same number is found before others go on
+_PATIENCE = 16  # times that the same value is read before other threads go on
 
 
 def update(fiber: Fiber, op: Instruction, access: Access, function: Callable, orders: Orders | None) -> np.ndarray:
@@ -48,8 +48,8 @@ def update(fiber: Fiber, op: Instruction, access: Access, function: Callable, or
     Args:
         fiber: the threads.
         op: the instruction.
-        access: one number a lane: positions (L,).
-        function: returns the new number, given the index of a lane among the active ones and the number before.
+        access: one value per lane: positions (L,).
+        function: returns the new value, given the index of a lane among the active ones and the previous value.
         orders: the memory ordering; None where the caller sees to that.
     """
     group = fiber.group
@@ -78,7 +78,7 @@ def update(fiber: Fiber, op: Instruction, access: Access, function: Callable, or
 
 
 def spin(fiber: Fiber, op: Instruction, found: object, changed: bool) -> None:
-    """Yields to other threads where a thread reads the same number repeatedly, and nothing has changed.
+    """Yields to other threads where a thread reads the same value repeatedly, and nothing has changed.
 
     Args:
         fiber: the threads.
@@ -87,14 +87,14 @@ def spin(fiber: Fiber, op: Instruction, found: object, changed: bool) -> None:
         changed: whether it has changed anything.
 
     Raises:
-        Blocked: the number has been the same several times in a row; the thread pauses.
+        Blocked: the value has been the same several times in a row; the thread pauses.
     """
     seen, times = fiber.group.state.get(("spin", op.number, int(fiber.lanes[0])), (None, 0))
     times = times + 1 if seen == found and not changed else 0
     fiber.group.state["spin", op.number, int(fiber.lanes[0])] = found, times
     if times >= _PATIENCE and not fiber.group.state.pop(("resumed", op.number, int(fiber.lanes[0])), False):
         fiber.group.state["resumed", op.number, int(fiber.lanes[0])] = True
-        raise Blocked("the same number again and again", pauses=True)
+        raise Blocked("the same value again and again", pauses=True)
 
 
 def _order(fiber: Fiber, lane: int, access: Access, place: int, orders: Orders) -> None:

@@ -26,7 +26,7 @@ _FENCES = 16  # the latest of a warp that are kept
 
 
 class Clocks:
-    """What each warp and agent of one group of blocks knows of the others' past.
+    """Vector clocks of one group of blocks: for each warp and agent, which events of the others are ordered before it.
 
     Attributes:
         group: the blocks that the warps belong to.
@@ -44,8 +44,8 @@ class Clocks:
         lone: by warp and lane, the actor whose time in a clock is that up to which the lane alone is known.
         fenced_global: when each warp last made writes to global memory visible to the async proxy; that is for what
             the warp knows of others' writes too.
-        learned: by another group and by warp, what that warp of this group has learned of its actors.
-        told: by group, the warp that was told last, and when.
+        learned: by another group and by warp, the events of its actors that this warp has acquired.
+        told: by group, the warp that was last synchronized with it, and when.
         launch_before: the actor that the launch before is, which may not have ended; None where it has.
         triggers_late: whether the kernel states that it lets the next launch begin only after its own wait.
     """
@@ -114,7 +114,7 @@ class Clocks:
         """Orders the previous launch before what these warps do from now on.
 
         Args:
-            warps: numbers of warps.
+            warps: indices of warps.
         """
         if self.launch_before is not None:
             self.acquire(warps, self.clocks[self.launch_before].copy())
@@ -123,7 +123,7 @@ class Clocks:
         """Returns the merged clocks of these actors, and advances them: later accesses are not included.
 
         Args:
-            actors: numbers of warps or agents.
+            actors: indices of warps or agents.
 
         Returns:
             A clock: int array (actors,).
@@ -137,7 +137,7 @@ class Clocks:
         """Orders the accesses of the threads of each warp before and after a synchronization of the warp.
 
         Args:
-            warps: numbers of the warps.
+            warps: indices of the warps.
         """
         self.converge(warps)
         self.met[warps] = self.clocks[warps, warps]
@@ -146,7 +146,7 @@ class Clocks:
         """Lets each thread of a warp know that the others are done with what they did before.
 
         Args:
-            warps: numbers of the warps.
+            warps: indices of the warps.
         """
         warps = np.asarray(warps)
         self.clocks[warps, warps] += 1
@@ -156,7 +156,7 @@ class Clocks:
         """Merges a past that `release` returned into the clocks of actors.
 
         Args:
-            actors: their numbers.
+            actors: their indices.
             known: clocks, an int array (actors,), or None for no past.
         """
         if known is None:
@@ -167,14 +167,14 @@ class Clocks:
         self.clocks[actors, :size] = np.maximum(self.clocks[actors, :size], known)
         self.clocks[actors, actors] = own
         self.met[actors] = own
-        # What all threads of a warp have released comes back to them.
+        # All threads of a warp acquire what any of them has released.
         self.converged[actors] = np.maximum(self.converged[actors], known[np.minimum(actors, size - 1)] + 1)
 
     def knows(self, actors: Sequence[int] | np.ndarray, past: np.ndarray) -> np.ndarray:
         """Returns, for each actor, whether it knows all of a past.
 
         Args:
-            actors: numbers of warps or agents.
+            actors: indices of warps or agents.
             past: a clock, int array (actors,).
 
         Returns:
@@ -186,7 +186,7 @@ class Clocks:
         """Orders the past of each actor before what the others do next, as a barrier among them does.
 
         Args:
-            actors: numbers of warps or agents.
+            actors: indices of warps or agents.
         """
         self.acquire(actors, self.release(actors))
 
@@ -194,7 +194,7 @@ class Clocks:
         """Makes what these warps wrote visible to the async proxy.
 
         Args:
-            warps: numbers of warps.
+            warps: indices of warps.
             space: "shared" or "global" memory, or "" for both.
         """
         warps = np.asarray(warps)
@@ -242,7 +242,7 @@ class Clocks:
 
         Args:
             warp: number of the warp that acquired.
-            known: by number of a group, the clocks of its actors.
+            known: by index of a group, the clocks of its actors.
         """
         self.clocks[warp, warp] += 1  # fences before this are none after it
         time = int(self.clocks[warp, warp])
@@ -267,10 +267,10 @@ class Clocks:
         return functools.reduce(together, [lessons.clocks[count - 1] for lessons, count in found if count], None)
 
     def known_by(self, warp: int) -> dict[int, np.ndarray]:
-        """Returns the clocks of other groups' actors that a warp knows, by the number of the group.
+        """Returns the clocks of other groups' actors that a warp knows, by the index of the group.
 
         Args:
-            warp: its number.
+            warp: its index.
         """
         found = {group: self._known_by(group, warp) for group in self.learned}
         return {group: clocks for group, clocks in found.items() if clocks is not None}
@@ -295,10 +295,11 @@ class Clocks:
 
 
 class _Lessons(NamedTuple):
-    """What a warp has learned of another group, and when: who has met it since knows it too.
+    """Events of another group that a warp has acquired, with the times: warps ordered after it since have acquired them
+    too.
 
     Attributes:
-        warp: its number.
+        warp: its index.
         times: of the warp, ascending.
         clocks: of the other group's actors at these times; each has all that those before it have.
     """

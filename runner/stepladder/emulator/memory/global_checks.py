@@ -23,7 +23,7 @@ class GlobalChecks(Reports):
     """Checks the accesses of one group of blocks to global memory.
 
     Attributes:
-        through_proxy: numbers of instructions that wrote global memory through the async proxy.
+        through_proxy: indices of instructions that wrote global memory through the async proxy.
     """
 
     def __init__(self, findings: Findings, instructions: Sequence[Instruction], *, granularity: Granularity) -> None:
@@ -71,7 +71,7 @@ class GlobalChecks(Reports):
         Args:
             op: the instruction.
             touch: what it accesses.
-            before: the actor that stands for the previous launch.
+            before: the actor that represents the previous launch.
             writes: whether the access is a write.
         """
         early = np.atleast_1d(self.clocks[touch.actors, before] == 0)
@@ -94,7 +94,7 @@ class GlobalChecks(Reports):
 
         Args:
             op: the instruction.
-            warps: numbers of the warps that execute it.
+            warps: indices of the warps that execute it.
         """
         if self.triggers_late and self.launch_before is not None:
             known = self.clocks[np.asarray(warps), self.launch_before]

@@ -65,7 +65,7 @@ def note(pages: Pages, lane_of: np.ndarray, touch: Touch) -> None:
 def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShadow, *, writes: bool) -> None:
     """Adds a finding where a thread depends on another one of its warp, and nothing synchronizes them.
 
-    What a warp writes together (stmatrix, wmma.store) begins when all of its threads have come to it.
+    A write by all threads of a warp together (stmatrix, wmma.store) begins when all of them have reached it.
 
     Args:
         sanitizer: of the group.

@@ -57,7 +57,7 @@ class Allocation:
 
     def __init__(self, size: int, *, copies: int = 1, space: str = "global", address: int = 0, name: str = "") -> None:
         host_memory.require(size * copies, name or "an allocation")
-        # All bits set: not a number in every floating-point type, and an improbable integer.
+        # All bits set: NaN in every floating-point type, and an improbable integer.
         self.data = np.full(max(size, 1) * copies, 0xFF, np.uint8)
         self.size = size
         self.copies = copies
@@ -134,7 +134,7 @@ class Access:
 
 
 def _restricted(fiber: Fiber, value: Value, rank: int) -> Value:
-    """Returns a number or array of the convention of `values` with the active lanes only."""
+    """Returns a scalar or array of the convention of `values` with the active lanes only."""
     if not isinstance(value, np.ndarray) or value.ndim <= rank or fiber.mask is None or value.shape[0] == 1:
         return value
     return value[fiber.lanes]
@@ -253,7 +253,7 @@ def gather(access: Access, fill: Value = None) -> np.ndarray:
 
     Args:
         access: what is read.
-        fill: a number, or an array that matches the elements that are not touched; zero unless given.
+        fill: a scalar, or an array that matches the elements that are not touched; zero unless given.
 
     Returns:
         An array in the shape of `access.positions`.
@@ -380,7 +380,7 @@ def write(
     access = locate(fiber, op, view, coordinates, shape, valid)
     value = np.asarray(value, view.element.dtype)
     value = _restricted(fiber, value, len(shape))
-    if value.ndim > len(shape) and not access.per_lane:  # every lane writes its own value to the same place
+    if value.ndim > len(shape) and not access.per_lane:  # every lane writes its own value to the same address
         access = with_lanes(access, len(fiber.lanes))
     put(fiber, op, access, broadcast(value, access.positions.shape))
 

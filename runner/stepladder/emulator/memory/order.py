@@ -24,7 +24,7 @@ SCOPES = ("cta", "cluster", "gpu", "sys")
 
 
 class Release(dict):
-    """What was known when a number was written, by group of blocks: for threads of a scope around a block."""
+    """A release: the clocks when a value was written, by group of blocks, for threads of a scope around a block."""
 
     def __init__(self, known: dict, scope: str, group: int, block: int) -> None:
         super().__init__(known)
@@ -128,7 +128,7 @@ def acquire(
         address: that it reads.
         scope: of the read, one of `SCOPES`.
         fenced: acquire at the next fence of the warp, not at once.
-        owner: the block whose shared memory it is; that of the thread unless told.
+        owner: the block whose shared memory it is; default: that of the thread.
     """
     group = fiber.group
     if group.is_host or not group.sanitizer.enabled:

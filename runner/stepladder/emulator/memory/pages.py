@@ -38,7 +38,7 @@ class Pages:
         self.read_at = np.zeros((actors, size), np.int32)
 
     def of(self, touch: Touch) -> np.ndarray | slice:
-        """Returns the numbers of the pages of a touch, in any order, each at least once.
+        """Returns the indices of the pages of a touch, in any order, each at least once.
 
         Args:
             touch: of the memory.

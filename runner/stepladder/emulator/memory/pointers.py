@@ -1,6 +1,6 @@
 """Pointers, and the allocations that they point into.
 
-A pointer is a number, uniform or (T,). In shared memory it counts from the first byte of a block, in every address
+A pointer is an integer, uniform or (T,). In shared memory it counts from the first byte of a block, in every address
 space; the rank of a block in the cluster is in the bits from `memory.RANK_SHIFT` on. Addresses of global memory are
 above all of these. The allocation is looked up at the access: an address outside of all allocations counts as one
 before or after the nearest, and becomes a finding.
@@ -134,7 +134,7 @@ def parts(fiber: Fiber, op: Instruction, pointer: Value, *, shared: bool = False
         fiber: the threads.
         op: the instruction.
         pointer: addresses, uniform or (T,).
-        shared: whether the pointer is of shared memory, whatever number it is.
+        shared: whether the pointer is of shared memory, whatever its value is.
 
     Returns:
         (fiber, allocation, byte in it, uniform or (T,)) for each allocation.
@@ -243,7 +243,7 @@ def write(
         value: uniform or with leading lanes.
         element: the type.
         shape: elements that one thread writes.
-        shared: whether the pointer is of shared memory, whatever number it is.
+        shared: whether the pointer is of shared memory, whatever its value is.
     """
     rank, offsets = len(shape), _offsets(shape)
     for part, allocation, start in parts(fiber, op, pointer, shared=shared):

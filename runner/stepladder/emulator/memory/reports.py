@@ -25,7 +25,7 @@ class Reports(Clocks):
 
     Attributes:
         findings: where they go, shared by all groups of a run.
-        instructions: of the program, by number.
+        instructions: of the program, by index.
         granularity: of what is looked at as one.
     """
 
@@ -144,7 +144,7 @@ class Reports(Clocks):
         """Returns the name of an actor: a warp or an asynchronous copy.
 
         Args:
-            actor: its number.
+            actor: its index.
         """
         return self.group.warp_name(actor) if actor < self.group.warps else "an asynchronous copy"
 

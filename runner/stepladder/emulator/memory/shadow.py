@@ -98,7 +98,7 @@ class Last:
 
 
 class GlobalShadow:
-    """What is known of each granule of global memory: the last write and the last read, by which block and actor."""
+    """Shadow of global memory: for each granule, the last write and the last read, by which block and actor."""
 
     def __init__(self, allocation: Allocation, granule: int) -> None:
         count = -(-len(allocation.data) // granule)

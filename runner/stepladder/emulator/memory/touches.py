@@ -113,7 +113,7 @@ class Granules:
 
 
 class Touch:
-    """What an access touches: pairs of an actor and a granule.
+    """The granules that an access touches: pairs of an actor and a granule.
 
     Attributes:
         memory: the allocation.

@@ -63,13 +63,13 @@ class Argument:
 
     Attributes:
         name: for messages; empty for that of the parameter.
-        type: of the array, or of the number.
-        value: of a number.
-        fill: what an array holds at first: a number in all elements, "iota" (0, 1, ...), "out" for nothing, since the
+        type: of the array, or of the scalar.
+        value: of a scalar.
+        fill: what an array holds at first: a value in all elements, "iota" (0, 1, ...), "out" for nothing, since the
             kernel is to write all of it, and empty for random numbers.
         box, swizzle, sizes, strides: of a TMA descriptor, in elements; `box` is empty for a pointer.
         offset: of a TMA descriptor, from the beginning of the array to its base address, in bytes.
-        shared: number of an earlier argument that stands for the same array, if there is one: a kernel may take a
+        shared: number of an earlier argument that represents the same array, if there is one: a kernel may take a
             pointer to a buffer, and a TMA descriptor of it.
     """
 
@@ -114,7 +114,7 @@ class Argument:
 
         Args:
             machine: in whose global memory it is.
-            array: of the type's shape and element type, or a number, for which there is none.
+            array: of the type's shape and element type, or a scalar, for which there is none.
             name: of the allocation, for messages.
             before: the allocations of the arguments before this one.
         """
@@ -140,7 +140,7 @@ class Argument:
 
     @property
     def is_memory(self) -> bool:
-        """Whether it stands for an array."""
+        """Whether it represents an array."""
         return isinstance(self.type, core_types.Buffer)
 
     @property
@@ -174,8 +174,8 @@ class Argument:
 
         Args:
             machine: that the kernel is launched on.
-            allocation: that the parameter points to; None for a number.
-            array: the content, or the number.
+            allocation: that the parameter points to; None for a scalar.
+            array: the content, or the scalar.
             address: of the parameter.
 
         Raises:
@@ -308,7 +308,7 @@ def _array_of(text: str, parts: re.Match[str]) -> Argument:
     if box and len(box) != len(shape):
         raise StepladderError(f"argument '{text}' has a box of {len(box)} dimensions, and {len(shape)} itself")
     if 0 in shape or 0 in box:
-        raise StepladderError(f"argument '{text}' has a size of 0: sizes are whole numbers from 1")
+        raise StepladderError(f"argument '{text}' has a size of 0: sizes are integers from 1")
     if swizzle not in _SWIZZLES:
         raise StepladderError(f"argument '{text}' has a swizzle of {swizzle} bytes; accepted: 32, 64 and 128")
     fill = parts["fill"] or ""
@@ -327,7 +327,7 @@ def _number(text: str, type_: core_types.Scalar, argument: str) -> float:
     if type_.is_float:
         return float(text)
     if not re.fullmatch(r"-?\d+", text):
-        raise StepladderError(f"argument '{argument}' is not a whole number, and {type_.name} has no others")
+        raise StepladderError(f"argument '{argument}' is not an integer, and {type_.name} has no others")
     value = int(text)
     least = 0 if type_.width == 1 else -(1 << (type_.width - 1))
     if not least <= value < 1 << type_.width:

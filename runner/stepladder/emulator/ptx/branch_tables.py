@@ -10,7 +10,7 @@ _BRANCH = ("brx", "idx")
 
 
 def lowered(body: Sequence[syntax.Item]) -> list[syntax.Item]:
-    """Returns the statements of a block, of which those that branch by a table compare the index with each number.
+    """Returns the statements of a block, of which those that branch by a table compare the index with each case.
 
     An index beyond the table, for which PTX defines nothing, is reported, and leads to the last label.
 
@@ -39,7 +39,7 @@ def _table(branch: syntax.Statement) -> str:
 
 
 def _compared(branch: syntax.Statement, labels: Sequence[syntax.Operand], number: int) -> Iterator[syntax.Item]:
-    """Yields what a branch does; `number` tells it from others of its block."""
+    """Yields what a branch does; `number` distinguishes it from others of its block."""
 
     def statement(opcode: str, *operands: syntax.Operand, guard: syntax.Guard | None = None) -> syntax.Statement:
         return syntax.Statement(tuple(opcode.split(".")), operands, guard, branch.line, branch.column)

@@ -1,4 +1,4 @@
-"""Calls of functions with a body, which takes the place of the call; by an address, of one of several functions.
+"""Calls of functions with a body, which replaces the call; by an address, of one of several functions.
 
 Functions of NVIDIA's library of elementary functions that LLVM does not inline are such: the reduction of large
 arguments of sines of f64, and the power of f64.
@@ -54,7 +54,7 @@ def _lists(statement: syntax.Statement) -> tuple[Sequence[syntax.Operand], Seque
 def in_place(
     statement: syntax.Statement, function: syntax.Function, scope: Scope, outer: Scope
 ) -> tuple[syntax.Block, Scope, object]:
-    """Returns what takes the place of a call: statements, their scope, and the label after them.
+    """Returns what replaces a call: statements, their scope, and the label after them.
 
     Args:
         statement: the call.
@@ -82,7 +82,7 @@ def in_place(
 
 
 def _with_branches(block: syntax.Block) -> syntax.Block:
-    """Returns a block with branches after the function in the place of its returns."""
+    """Returns a block with branches after the function in place of its returns."""
     body: list[syntax.Item] = []
     for item in block.body:
         if isinstance(item, syntax.Block):
@@ -97,14 +97,14 @@ def _with_branches(block: syntax.Block) -> syntax.Block:
 def by_address(
     statement: syntax.Statement, functions: Mapping[str, syntax.Function], inside: Sequence[str]
 ) -> Iterator[syntax.Item]:
-    """Yields what takes the place of a call by an address: comparisons with those of functions, and their calls.
+    """Yields what replaces a call by an address: comparisons with those of functions, and their calls.
 
     Only functions that take and return as many variables are meant; another address is a finding.
 
     Args:
         statement: the call.
         functions: by name.
-        inside: those that take the place of calls around it, which it cannot call.
+        inside: those that replace calls around it, which it cannot call.
     """
 
     def made(opcode: str, *operands: syntax.Operand, guard: syntax.Guard | None = None) -> syntax.Statement:

@@ -77,7 +77,7 @@ class Flow:
         self.locate = locate
         self.name = name
         self.functions = functions
-        self.inside: list[str] = []  # the functions that take the place of calls, one in the other
+        self.inside: list[str] = []  # the functions that replace calls, one in the other
         self.parts = [_Part()]
 
     # Statements to parts.
@@ -102,7 +102,7 @@ class Flow:
                 error.location = error.location or self.locate(item)
                 raise
         elif isinstance(item, syntax.Variable):
-            # What a call is given is memory of the thread.
+            # Arguments of a call are memory of the thread.
             self.declare(scope, replace(item, space="local") if item.space == "param" else item)
         elif isinstance(item, syntax.Label):
             self._label(scope.labels[item.name])
@@ -149,7 +149,7 @@ class Flow:
         self._label(scope.labels[name])
 
     def _call(self, statement: syntax.Statement, scope: Scope) -> None:
-        """Adds the body of a function in the place of its call."""
+        """Adds the body of a function in place of its call."""
         assert self.functions is not None
         function = self.functions[0][calls.callee_of(statement)]
         if function.name in self.inside:
@@ -368,7 +368,7 @@ def _initial(fiber: Fiber, op: Instruction) -> Value:
 
 
 def _begin_anew(fiber: Fiber, op: Instruction) -> None:
-    """Forgets what loops that wait have been told."""
+    """Forgets the recorded hints for wait loops."""
     for key in op.attributes["keys"]:
         if key in fiber.group.state:
             fiber.group.state[key][1][fiber.lanes] = False

@@ -104,7 +104,7 @@ def width_of(type_: Type) -> int:
     """Returns the bits of a register that holds a value of a type.
 
     Args:
-        type_: a number, a vector or a pointer.
+        type_: a scalar, a vector or a pointer.
     """
     if isinstance(type_, core_types.Scalar):
         return 64 if type_ == core_types.INDEX else type_.width
@@ -221,7 +221,7 @@ def _results(result_types: list, count: int) -> list:
 
 
 def _with_numbers(op: ir.Operation, text: str, inputs: list[str], outputs: int) -> str:
-    """Returns the text with the numbers of operands that must be constants."""
+    """Returns the text with the indices of operands that must be constants."""
     for place, constraint in enumerate(inputs):
         if constraint in _IMMEDIATES:
             owner = op.operands[place].owner

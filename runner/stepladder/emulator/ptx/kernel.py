@@ -41,7 +41,7 @@ class Kernel:
 
     Args:
         module: as `parser.parse` returns it.
-        name: of the kernel; the only one unless told.
+        name: of the kernel; default: the only one.
         file: that it is in, for messages.
 
     Attributes:
@@ -210,7 +210,7 @@ class BoundPtx(BoundKernel):
             inputs: an array for each argument, as `check_inputs` returns them.
 
         Returns:
-            The memory of each argument, None for numbers.
+            The memory of each argument, None for scalars.
         """
         kernel, launch = self.kernel, self.launch
         allocations = self._pass(machine, inputs)
@@ -260,7 +260,7 @@ class BoundPtx(BoundKernel):
             allocations.append(allocation)
         for number in self.launch.early:
             kept = allocations[number]
-            assert kept is not None  # numbers are read from parameters
+            assert kept is not None  # scalars are read from parameters
             kept.is_kept = True
         return allocations
 

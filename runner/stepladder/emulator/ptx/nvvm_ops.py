@@ -113,7 +113,7 @@ def fence_tensor_map(builder: Builder, op: ir.Operation) -> None:
 
 @lowers("nvvm.convert.f16x2.to.f8x2")
 def halves_to_fp8(builder: Builder, op: ir.Operation) -> None:
-    """Two numbers of f16 as fp8, rounded to nearest; what is larger is its largest number."""
+    """Two f16 values as fp8, rounded to nearest; what is larger is its largest value."""
     attributes = decode_attributes(op)
     target = _FP8.get(str(ir.TypeAttr(op.attributes["dstTy"]).value))
     if target is None:
@@ -122,7 +122,7 @@ def halves_to_fp8(builder: Builder, op: ir.Operation) -> None:
     lower_text(builder, op, f"cvt.rn.satfinite{clamps}.{target}.f16x2 $0, $1;")
 
 
-# Arithmetic: what has another rounding than to nearest, saturates, or flushes subnormal numbers.
+# Arithmetic: ops that have another rounding than to nearest, saturates, or flushes subnormals.
 
 
 def _arithmetic(name: str, opcode: str) -> Callable:

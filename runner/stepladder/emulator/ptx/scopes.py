@@ -57,14 +57,14 @@ class Slots:
         Args:
             key: that identifies the constant in the function.
             width: bits.
-            value: the number, or a function that returns it for a fiber of all threads.
+            value: the constant, or a function that returns it for a fiber of all threads.
         """
         if key not in self.constants:
             self.constants[key] = self.builder.new_slot(types.register(width)), value
         return self.constants[key][0]
 
     def number(self, value: int, width: int) -> int:
-        """Returns the slot of a constant number.
+        """Returns the slot of a constant.
 
         Args:
             value: an integer, wrapped to the width.
@@ -81,7 +81,7 @@ class Scope:
         slots: of the function.
         parent: the scope around it.
         variables: in memory, by name: the width of their addresses, and what gives them.
-        labels: by name, numbers that are unique in the function.
+        labels: by name, ids that are unique in the function.
     """
 
     def __init__(self, slots: Slots, parent: Scope | None = None) -> None:
@@ -149,7 +149,7 @@ class Scope:
         return self.parent.variable(name) if self.parent is not None else None
 
     def label(self, name: str) -> object | None:
-        """Returns the object that stands for a label of this scope or one around it, None where there is none.
+        """Returns the object that represents a label of this scope or one around it, None where there is none.
 
         Args:
             name: as it is written.

@@ -171,7 +171,7 @@ class Site:
         """Returns the slot of a source operand.
 
         Args:
-            operand: its number, or the operand.
+            operand: its index, or the operand.
             type_: that the instruction reads it as.
             wider: whether a register may be wider than the type.
 
@@ -234,7 +234,7 @@ class Site:
         """Returns the value of an operand that is an integer literal.
 
         Args:
-            operand: its number, or the operand.
+            operand: its index, or the operand.
 
         Raises:
             StepladderError: another kind of operand.
@@ -249,7 +249,7 @@ class Site:
         """Returns the slot of a destination register.
 
         Args:
-            operand: its number, or the operand.
+            operand: its index, or the operand.
             width: bits of the result; None accepts all registers.
             wider: whether the register may be wider than that.
 
@@ -271,7 +271,7 @@ class Site:
         """Returns the width of a destination register in bits; 64 for a result that is discarded (`_`).
 
         Args:
-            operand: its number, or the operand.
+            operand: its index, or the operand.
         """
         if isinstance(operand, int):
             operand = self.operands[operand]
@@ -282,7 +282,7 @@ class Site:
         """Returns the operands in braces, or the operand itself.
 
         Args:
-            operand: its number, or the operand.
+            operand: its index, or the operand.
         """
         if isinstance(operand, int):
             operand = self.operands[operand]
@@ -292,7 +292,7 @@ class Site:
         """Returns the slot of the address in brackets, and the bytes that are added to it.
 
         Args:
-            operand: its number, or the operand.
+            operand: its index, or the operand.
 
         Raises:
             StepladderError: another kind of operand, or several addresses.
@@ -309,7 +309,7 @@ class Site:
         """Returns the slot of an address without its brackets, and the bytes that are added to it.
 
         Args:
-            part: a register, a variable or a number, with or without an offset.
+            part: a register, a variable or an immediate, with or without an offset.
         """
         if isinstance(part, syntax.Offset) and isinstance(part.base, syntax.Name):
             register = self.scope.register(part.base.text)
@@ -321,7 +321,7 @@ class Site:
                 return register.slot, 0
         return self.read(part, _B64), 0
 
-    # What it emits.
+    # The emitted instructions.
 
     def emit(
         self,

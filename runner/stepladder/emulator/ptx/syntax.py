@@ -136,7 +136,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Label:
-    """A place that branches go to."""
+    """A branch target."""
 
     name: str
 
@@ -158,7 +158,7 @@ class BranchTargets:
 class Registers:
     """Declared registers of a type: `names`, each with how many a number in angle brackets makes of it (0: itself).
 
-    `line` and `column` are where they stand.
+    `line` and `column` are its location.
     """
 
     type: str
@@ -180,9 +180,9 @@ class Variable:
         name: as the program has it.
         alignment: in bytes; 0 where nothing says it.
         count: elements, None where there are none in brackets, and 0 where the launch decides.
-        values: its initial numbers, or the names of the functions whose addresses it begins with.
+        values: its initial values, or the names of the functions whose addresses it begins with.
         is_external: whether it is declared only.
-        line, column: where it stands.
+        line, column: its location.
     """
 
     space: str
@@ -233,7 +233,7 @@ class Function:
         parameters: in order.
         directives: by name, their numbers: `maxntid`, `reqntid`, `reqnctapercluster`, ...
         body: None for a declaration.
-        line, column: where it stands.
+        line, column: its location.
         returned: what a function returns, in order.
     """
 

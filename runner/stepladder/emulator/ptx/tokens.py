@@ -177,7 +177,7 @@ class Reader:
 
         Args:
             message: of the error.
-            token: the next one unless told.
+            token: default: the next one.
         """
         return self.source.error((token or self.next).start, message)
 

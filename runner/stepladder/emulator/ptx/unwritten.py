@@ -1,10 +1,10 @@
 """Reads of registers that nothing has written: findings where a thread executes them.
 
-Such a register holds anything: all bits set here, which is not a number. A kernel that computes again where it finds
+Such a register holds anything: all bits set here, which is NaN. A kernel that computes again where it finds
 that in a result would hide what is missing. A `mov` is no such read: compilers move what is undefined, and make pairs
 of which a part is. The register that it moves to is as its source, a pair is taken for written. A `cvt` that makes a
-pair of a number that is written and of one that is not is no such read either, nor is the store of a byte: nvcc copies
-the byte that an object without members has.
+pair of a register that is written and of one that is not is no such read either, nor is the store of a byte: nvcc
+copies the byte that an object without members has.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BYTES = (".b8", ".u8", ".s8")
 
 
 class Unwritten(int):
-    """What a register holds before it is written: a number that computes as any other one."""
+    """The value of a register before it is written, which computes as any other value."""
 
 
 def initial(type_: Type) -> Unwritten:
@@ -46,7 +46,7 @@ def watch(graph: Graph, code: Mapping[int, Sequence[Instruction]], names: Mappin
     A write under a guard may leave a register as it is, and a `mov` moves what is not written.
 
     Args:
-        graph: the blocks by number; the first one is the entry.
+        graph: the blocks by index; the first one is the entry.
         code: the instructions of each block that is reached; `execute` of some changes.
         names: of the registers, by slot.
     """
@@ -114,7 +114,7 @@ def _watch(op: Instruction, unwritten: int, names: Mapping[int, str]) -> None:
 
 
 def _reporting(execute: Callable, names: Mapping[int, str]) -> Callable:
-    """Returns what reports the operands that are not written, by place, before it executes."""
+    """Returns what reports the operands that are not written, by position, before it executes."""
     if not names:
         return execute
 

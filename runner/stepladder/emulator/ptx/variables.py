@@ -40,12 +40,12 @@ def size_of(variable: syntax.Variable) -> tuple[int, int]:
 
 @dataclass
 class SharedMemory:
-    """What is where in a block's shared memory.
+    """The layout of a block's shared memory.
 
     Attributes:
         bytes: of variables whose size is known.
         dynamic: alignments of those whose size the launch gives, by name: all begin after the others.
-        places: where each of the others begins, by name.
+        places: offset of each other variable, by name.
     """
 
     bytes: int = 0

@@ -51,7 +51,7 @@ def part_of(value: ir.Value, *, is_multiplied: bool = False) -> list[ir.Operatio
 
 
 def offset_within(part: ir.Operation, whole: ir.RankedTensorType) -> int | None:
-    """Returns where a slice begins in a tensor, in elements; None where its elements are apart or its place is not
+    """Returns where a slice begins in a tensor, in elements; None where its elements are apart or its position is not
     static.
 
     Args:

@@ -101,7 +101,7 @@ def zero_of(type_: ir.VectorType) -> ir.Attribute:
 
 
 def splat_of(value: ir.Value) -> Number | None:
-    """Returns the number that all elements of a constant vector or tensor are; None for another value.
+    """Returns the value that all elements of a constant vector or tensor are; None for another value.
 
     Args:
         value: of any type.

@@ -19,7 +19,7 @@ from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import defining_op, origin, producer, users_of
 from stepladder.mlir.types import element_of
 
-# Axes of operands: of a head, of queries and of keys. Others are numbers of outer axes of the scores.
+# Axes of operands: of a head, of queries and of keys. Others are indices of outer axes of the scores.
 DEPTH, ROW, COLUMN = -1, -2, -3
 DEPTHS = (64, 128)
 TYPES = ("f16", "bf16")

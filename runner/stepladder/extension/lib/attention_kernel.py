@@ -106,7 +106,7 @@ class AttentionKernel:
                 self._compute(*tiles)
 
     def _tile(self, operand: Operand, rows: int, axis: int, name: str = "") -> Tile:
-        """Returns a tile of a tensor, of which rows lie in shared memory."""
+        """Returns a tile of a tensor, of which rows are in shared memory."""
         buffer = self.buffers[operand.value]
         type_ = ir.MemRefType(buffer.type)
         width = SWIZZLE // types.byte_width(type_.element_type)
@@ -169,7 +169,7 @@ class AttentionKernel:
         column = apply(lambda t: ir.AffineExpr.get_mod(t, per_row) * width, thread)
         box = apply(lambda t: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(t, per_row), in_box), thread)
         chunk = apply(lambda t: ir.AffineExpr.get_mod(t, in_box), thread)
-        # The swizzle exchanges the chunks of a row by its number among eight.
+        # The swizzle exchanges the chunks of a row by its index among eight.
         swizzled = arith.xori(chunk, apply(lambda r: ir.AffineExpr.get_mod(r, in_box), row))
         to = apply(lambda c: c * width, swizzled)
         for number in range(tile.rows // step):

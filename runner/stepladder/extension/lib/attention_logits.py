@@ -90,7 +90,7 @@ class Logits:
 
 
 def _extended(pair: ir.Value) -> ir.Value:
-    """Returns two numbers of bf16 in f32, by their bits: conversions take as long as exponentials."""
+    """Returns two bf16 values in f32, by their bits: conversions take as long as exponentials."""
     i32, f32 = ir.IntegerType.get_signless(32), ir.F32Type.get()
     word = ir.Operation.create("vector.bitcast", results=[ir.VectorType.get([1], i32)], operands=[pair]).results[0]
     both = extract(word, [0], i32)
@@ -137,7 +137,7 @@ def has_causal_mask(found: Attention) -> bool:
 
 
 def _axis_of(value: ir.Value, rank: int) -> int | None:
-    """Returns the axis that a number is the index along, in the body of an elementwise op: of queries or keys."""
+    """Returns the axis that a value is the index along, in the body of an elementwise op: of queries or keys."""
     source = producer(origin(value, ("arith.index_cast", "arith.index_castui")))
     if source is None or source.name != "linalg.index":
         return None

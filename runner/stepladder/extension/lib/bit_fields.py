@@ -1,7 +1,7 @@
 """Bit fields of a larger integer, such as two i4 in a byte, as 16-bit values.
 
 The ops of a body cut them out by shifts and masks, in vectors of narrow integers that a GPU has no instructions for.
-`FieldsOf` finds which bits a value is, and `converted` puts both into the mantissas of two numbers of 16 bits at once.
+`FieldsOf` finds which bits a value is, and `converted` puts both into the mantissas of two 16-bit values at once.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class FieldsOf:
         Args:
             op: of a body.
             operands: in place of its own.
-            result: of the op that stands for it.
+            result: of the op that represents it.
         """
         fields = self.of(operands[0]) if operands and isinstance(result.type, ir.VectorType) else None
         element = result.type.element_type if fields is not None else None
@@ -94,7 +94,7 @@ class FieldsOf:
 
 
 def constants(value: ir.Value) -> tuple[int, ...] | None:
-    """Returns the elements of a vector of constant integers, a number as a vector of copies; None of another value.
+    """Returns the elements of a vector of constant integers, a scalar as a vector of copies; None of another value.
 
     Args:
         value: of any type.

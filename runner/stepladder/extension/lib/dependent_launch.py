@@ -56,11 +56,11 @@ def producer_of(launch: ir.Operation) -> ir.Block:
         launch: a `gpu.launch`.
 
     Raises:
-        Refusal: loads in several places, or by more than one thread.
+        Refusal: loads at several points of the program, or by more than one thread.
     """
     blocks = {(enclosing_loops(load) or [load])[0].block for load in walk(launch, tma.LOAD)}
     if len(blocks) != 1:
-        raise Refusal(launch, f"expected TMA loads in one place of the launch, found {len(blocks)}")
+        raise Refusal(launch, f"expected TMA loads at one point of the launch, found {len(blocks)}")
     block = blocks.pop()
     if block.owner.name != "scf.if":
         raise Refusal(launch, "expected TMA loads by one thread of a producer warpgroup")
@@ -68,7 +68,7 @@ def producer_of(launch: ir.Operation) -> ir.Block:
 
 
 def copy_producer(launch: ir.Operation, producer: ir.Block, place: ir.Operation) -> ir.Operation:
-    """Copies what the producer's thread does to a place before its own; returns the `scf.if` of the copy.
+    """Copies the ops of the producer's thread to an earlier insertion point; returns the `scf.if` of the copy.
 
     Args:
         launch: a `gpu.launch` whose last warpgroup is the producer.

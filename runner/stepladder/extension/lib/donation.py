@@ -21,7 +21,7 @@ def mark_donated(function: ir.Operation, argument: int, result: int | None) -> N
 
     Args:
         function: a `func.func`.
-        argument, result: their numbers; None for no result.
+        argument, result: their indices; None for no result.
     """
     marks = [ir.DictAttr(item) for item in ir.ArrayAttr(function.attributes["arg_attrs"])]
     own = {item.name: item.attr for item in marks[argument] if item.name != ALIAS}

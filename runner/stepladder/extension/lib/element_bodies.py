@@ -70,7 +70,7 @@ def operand_loops(generic: ir.Operation, map_: ir.AffineMap) -> list[int | None]
 
 
 def vector_bits(element: ir.Type) -> int:
-    """Returns the bits of an element that vectors have; 0 for another one, such as truth values.
+    """Returns the bits of an element that vectors have; 0 for another one, such as booleans.
 
     Args:
         element: type of the element.
@@ -106,7 +106,7 @@ def as_float(value: ir.Value | None, type_: ir.Type) -> ir.Value:
     """Returns a floating-point value in a type that is wider or narrower, or the same.
 
     Args:
-        value: a number, not None.
+        value: a scalar, not None.
         type_: of the result; f32 where it is wider.
     """
     assert value is not None

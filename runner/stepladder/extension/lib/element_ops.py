@@ -10,12 +10,12 @@ from stepladder.mlir.bindings import ir
 
 
 def created(op: ir.Operation, operands: Sequence[ir.Value], width: int | None) -> ir.Value:
-    """Returns the result of a scalar op of a body on numbers, or on vectors of `width` elements.
+    """Returns the result of a scalar op of a body on scalars, or on vectors of `width` elements.
 
     Args:
         op: of a body.
         operands: in place of its own.
-        width: None for numbers.
+        width: None for scalars.
     """
     if op.name == "arith.extf" and narrow_floats.is_fp8(operands[0]):
         type_ = op.results[0].type
@@ -24,10 +24,10 @@ def created(op: ir.Operation, operands: Sequence[ir.Value], width: int | None) -
 
 
 def repeated(value: ir.Value, width: int) -> ir.Value:
-    """Returns a vector as it is, and a number as a vector of copies.
+    """Returns a vector as it is, and a scalar as a vector of copies.
 
     Args:
-        value: a vector, or a number.
+        value: a vector or a scalar.
         width: elements of the vector.
     """
     if isinstance(value.type, ir.VectorType):

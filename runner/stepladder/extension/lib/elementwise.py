@@ -131,7 +131,7 @@ def find_outlined(payload: ir.Operation) -> Outlined | None:
 
 
 def is_elementwise(op: ir.Operation) -> bool:
-    """Tells whether a `linalg.generic` computes each element of one row-major tile from those at the same place.
+    """Tells whether a `linalg.generic` computes each element of one row-major tile from those at the same position.
 
     Args:
         op: any op, on buffers.
@@ -187,11 +187,11 @@ class Elementwise:
         products: how many they are (`products_of`).
         outputs: the buffers of its results.
         reduced: those that are reduced, and not stored themselves.
-        stored: numbers of the others.
+        stored: indices of the others.
 
     Args:
         op: the op.
-        operands: its operands, where those of the op stand for them.
+        operands: its operands, where those of the op represent them.
 
     Raises:
         Refusal: the op is not elementwise, or takes a value that is no constant from outside of its body.
@@ -240,7 +240,7 @@ class Elementwise:
         results: Sequence[int] | None = None,
         known: Mapping[ir.Value, ir.Value] | None = None,
     ) -> dict[ir.Value, ir.Value]:
-        """Returns what the further operands have at the place of a vector of the product, by arguments of the body.
+        """Returns what the further operands have at the position of a vector of the product, by arguments of the body.
 
         Args:
             position: of the vector's elements, all inside of C.
@@ -264,7 +264,7 @@ class Elementwise:
         """Returns the op's results for a vector of the product, or for one element of it, at the insertion point.
 
         Args:
-            sums: a vector of rank 1, or a number, of the product; of a pair of products, one of each.
+            sums: a vector of rank 1, or a scalar, of the product; of a pair of products, one of each.
             position: of its elements, all inside of C.
             results: which are computed; all if None.
             loaded: what `load` has returned for the vector; loaded here if None.
@@ -333,12 +333,12 @@ def _widened(type_: ir.Type, width: int | None) -> ir.Type:
 
 
 def create_scalar_op(op: ir.Operation, operands: Sequence[ir.Value], width: int | None) -> ir.Value:
-    """Returns the result of a scalar op on vectors of `width` elements, or on numbers, at the insertion point.
+    """Returns the result of a scalar op on vectors of `width` elements, or on scalars, at the insertion point.
 
     Args:
         op: of the body of an elementwise op.
-        operands: vectors or numbers that stand for its operands.
-        width: elements of a vector; None for numbers.
+        operands: vectors or scalars that represent its operands.
+        width: elements of a vector; None for scalars.
     """
     attributes = attributes_of(op)
     type_ = _widened(op.results[0].type, width)
@@ -348,7 +348,7 @@ def create_scalar_op(op: ir.Operation, operands: Sequence[ir.Value], width: int 
 
 
 def _load(operand: ir.Value, map_: ir.AffineMap, position: Position, width: int | None) -> ir.Value:
-    """Returns the elements of an operand that belong to those at a position; a number is the same everywhere."""
+    """Returns the elements of an operand that belong to those at a position; a scalar is the same everywhere."""
     if not isinstance(operand.type, ir.MemRefType):
         return operand if width is None else _repeated(operand, width)
     type_ = ir.MemRefType(operand.type)
@@ -375,7 +375,7 @@ def _load(operand: ir.Value, map_: ir.AffineMap, position: Position, width: int 
 
 
 def _repeated(number: ir.Value, width: int) -> ir.Value:
-    """Returns a vector whose elements are all one number."""
+    """Returns a vector whose elements are all one scalar."""
     vector = ir.VectorType.get([width], number.type)
     return ir.Operation.create("vector.broadcast", results=[vector], operands=[number]).results[0]
 
@@ -386,7 +386,7 @@ def _is_aligned(
     """Tells whether a vector of `width` elements of a view begins at a multiple of them.
 
     A tile begins at multiples of its rows and columns, which are multiples of `width`. Where nothing is known of the
-    vector's place in it (`residues`), rows must begin at multiples of `width`, whatever the first one.
+    vector's position in it (`residues`), rows must begin at multiples of `width`, whatever the first one.
     """
     strides, _ = type_.get_strides_and_offset()
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()

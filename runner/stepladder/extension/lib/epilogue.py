@@ -170,7 +170,7 @@ class AccumulatorFragment:
         return arith.truncf(ir.VectorType.get([PAIR], self.c_type), pair)
 
     def pairs(self, block: int, matrix: int, half: int) -> list[ir.Value]:
-        """Returns the pair at a place of each product, `matrix` being one of C.
+        """Returns the pair at a position of each product, `matrix` being one of C.
 
         Args:
             block: as for `pair`.
@@ -287,7 +287,7 @@ def extents_of(tile: ir.Value, whole: Sequence[int]) -> list[ir.Value | None]:
 
 
 def inside(number: ir.Value, extent: ir.Value | None, width: int) -> ir.Value:
-    """Returns a number, or the last from which some elements are inside of an extent, at the current insertion point.
+    """Returns an index, or the last from which some elements are inside of an extent, at the current insertion point.
 
     Args:
         number: of a row or a column of a tile.

@@ -32,10 +32,10 @@ class FirstExtremum:
     """An extremum and what a body selects where a value exceeds the one so far, or is equal to it.
 
     Attributes:
-        value, place: the numbers of the outputs.
+        value, place: the indices of the outputs.
         name: of the op that folds values.
         term: the value of an iteration; `selected`: what becomes the other output.
-        predicate: by which a value takes the place of the one so far.
+        predicate: by which a value replaces the one so far.
     """
 
     value: int
@@ -46,7 +46,7 @@ class FirstExtremum:
     predicate: int
 
     def exceeds(self, value: ir.Value, so_far: ir.Value) -> ir.Value:
-        """Returns whether a value takes the place of the extremum so far, as i1; NaN does not, nor any value that of
+        """Returns whether a value replaces the extremum so far, as i1; NaN does not, nor any value that of
         NaN.
 
         Args:
@@ -66,10 +66,10 @@ class FirstExtremum:
         """Returns for the first lane of a warp the extremum of all lanes, and the number of the first one, or the last,
         that has it.
 
-        Each lane has those of values after the ones of lower lanes. Where the extremum is NaN, the number is any.
+        Each lane has those of values after the ones of lower lanes. Where the extremum is NaN, the index is any.
 
         Args:
-            best: of f32; number: of i32, -1 where no value of the lane took the place of what it began with.
+            best: of f32; number: of i32, -1 where no value of the lane replaced what it began with.
         """
         distance = 1
         while distance < WARP:

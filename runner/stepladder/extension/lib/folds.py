@@ -61,7 +61,7 @@ def fold_of(generic: ir.Operation, output: int) -> Fold | None:
 
     Args:
         generic: a `linalg.generic`.
-        output: the number of the output.
+        output: the index of the output.
     """
     body = generic.regions[0].blocks[0]
     end = operations_of(body)[-1]

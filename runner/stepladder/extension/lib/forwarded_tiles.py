@@ -43,7 +43,7 @@ def _forward(alloc: ir.Operation, inits: list[ir.Operation]) -> None:
 
 
 def _reads(load: ir.Operation, store: ir.Operation) -> bool:
-    """Returns whether a load gives the vector of a store: of the same place, after a barrier in the same block."""
+    """Returns whether a load gives the vector of a store: at the same offsets, after a barrier in the same block."""
     if load.block != store.block or _place(load.operands[0]) != _place(store.operands[1]):
         return False
     between = operations_of(load.block)
@@ -52,6 +52,6 @@ def _reads(load: ir.Operation, store: ir.Operation) -> bool:
 
 
 def _place(tile: ir.Value) -> tuple[object, ...]:
-    """Returns shape, order and offsets of a tile that is made of a memref; one with other offsets is at no place."""
+    """Returns shape, order and offsets of a tile that is made of a memref; None for other offsets."""
     made, offsets = read_tile(tile.type), [constant_value(offset) for offset in segments(defining_op(tile))[1]]
     return (made.shape, made.order, *(object() if offset is None else offset for offset in offsets))

@@ -19,7 +19,7 @@ from stepladder.mlir.traverse import attributes_of, producer
 
 _AT_ONCE = 8  # partial results of a lane that are stored together
 _COMPUTED = ("affine.apply", "arith.constant", "gpu.lane_id", "gpu.thread_id")
-_OF_A_ROW, _OF_A_COLUMN = (1, 2), (4, 8, 16)  # bits of the numbers of lanes with elements of one row, or column
+_OF_A_ROW, _OF_A_COLUMN = (1, 2), (4, 8, 16)  # bits of the indices of lanes with elements of one row, or column
 
 
 @dataclass(frozen=True)

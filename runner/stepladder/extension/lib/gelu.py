@@ -18,7 +18,7 @@ from stepladder.mlir.traverse import producer, users_of
 COEFFICIENTS = (-5.3644153e-06, -2.3021562, -1.8362128, -0.4253847, 0.127982, -0.024337908, 0.0021386908)
 LIMIT = 3.0
 _HALF = 0.5
-_SAME = 1e-6  # relative difference up to which a number is one of GELU, rounded to f32
+_SAME = 1e-6  # relative difference up to which a value is a coefficient of GELU, rounded to f32
 
 
 def find_gelu(erf: ir.Operation, total: ir.Operation) -> tuple[ir.Value, ir.Operation] | None:
@@ -63,7 +63,7 @@ def _is(number: float | None, expected: float) -> bool:
 
 
 def _scaled_by(value: ir.Value, expected: float) -> ir.Value | None:
-    """Returns what a value is the product of with a number; None for another number or value."""
+    """Returns the other factor of a product with a constant; None for another constant or value."""
     source = producer(value)
     if source is None or source.name != "arith.mulf":
         return None

@@ -50,7 +50,7 @@ def range_of(value: ir.Value, launch: ir.Operation) -> Range | None:
 
 
 def divisor_of(value: ir.Value) -> int:
-    """Returns a number that divides an index: 0 for zero, and 1 where nothing is known.
+    """Returns a divisor of an index: 0 for zero, and 1 where nothing is known.
 
     Args:
         value: an index, of which no bounds need be known.
@@ -72,7 +72,7 @@ def divisor_of(value: ir.Value) -> int:
 
 
 def _divisor_of_expression(expression: ir.AffineExpr, op: ir.Operation) -> int:
-    """Returns a number that divides an expression of an `affine.apply`, as `divisor_of` does."""
+    """Returns a divisor of an expression of an `affine.apply`, as `divisor_of` does."""
     if isinstance(expression, ir.AffineConstantExpr):
         return abs(expression.value)
     if isinstance(expression, ir.AffineDimExpr):

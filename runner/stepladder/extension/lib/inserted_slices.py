@@ -19,7 +19,7 @@ def extracted(insertion: ir.Operation) -> tuple[ir.Value, ir.Value]:
     Axes of one element of the result that the slice does not have are dropped.
 
     Args:
-        insertion: a `tensor.insert_slice` at a static place.
+        insertion: a `tensor.insert_slice` at a static offset.
     """
     type_ = ir.RankedTensorType(insertion.operands[0].type)
     rest = list(type_.shape)

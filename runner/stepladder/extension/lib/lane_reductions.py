@@ -57,7 +57,7 @@ class _LaneReduction:
         self.partials.arrive(self.part.tile[0])
 
     def _row(self, number: ir.Value) -> ir.Value:
-        """Returns the row of a lane's vector of a number."""
+        """Returns the row of a lane's vector with an index."""
         return apply(lambda n, x: n * self.at_once + ir.AffineExpr.get_floor_div(x, self.per_row), number, self.lane)
 
     def _elements(self, row: ir.Value) -> list[ir.Value]:

@@ -1,7 +1,7 @@
 """Updates of a matrix by lanes, element by element, where no 2D block operation has the form.
 
 The block of a subgroup is written to shared local memory, from which each lane takes what it has written itself: its
-column. No lane reads what another one wrote, so that no barrier is needed, and a compiler may keep the numbers in
+column. No lane reads what another one wrote, so that no barrier is needed, and a compiler may keep the values in
 registers.
 """
 
@@ -73,10 +73,10 @@ def update_elements(
         values: the block, of 16 columns or a multiple, or its columns.
         places: row and column of its first element in the matrix.
         sizes: rows and columns of the matrix.
-        action: creates the update of an element, of its value, row and column; its result is the old number.
+        action: creates the update of an element, of its value, row and column; its result is the old value.
 
     Returns:
-        What stands for the old numbers, with zeros beyond the matrix; nothing where they have no uses.
+        The replacement of the old values, with zeros beyond the matrix; nothing where they have no uses.
 
     Raises:
         Refusal: another number of columns.
@@ -102,7 +102,7 @@ class _Update:
     keeps: bool
 
     def block(self, value: ir.Value) -> ir.Value | None:
-        """Updates a block; returns the old numbers."""
+        """Updates a block; returns the old values."""
         type_ = ir.VectorType(value.type)
         lane, first = _gpu_index("lane_id"), self._first()
         height = math.gcd(type_.shape[0], ROWS)
@@ -120,7 +120,7 @@ class _Update:
         return old
 
     def column(self, value: ir.Value) -> ir.Value | None:
-        """Updates a column, of which each lane has all numbers: lanes update a row each; returns the old numbers."""
+        """Updates a column, of which each lane has all elements: lanes update a row each; returns the old values."""
         type_ = ir.VectorType(value.type)
         rows, lane, first = type_.shape[0], _gpu_index("lane_id"), self._first()
         spread = vector.broadcast(ir.VectorType.get([rows, COLUMNS], type_.element_type), value)
@@ -156,7 +156,7 @@ class _Update:
         ).operation
 
     def _one(self, condition: ir.Value, own: list[ir.Value], at: list[ir.Value]) -> None:
-        """Updates an element where a condition holds; its old number takes its place in scratch memory."""
+        """Updates an element where a condition holds; its old value is stored in its position of scratch memory."""
         element = ir.MemRefType(self.scratch.buffer.type).element_type
         branch = scf.IfOp(condition, [element] if self.keeps else [], has_else=self.keeps)
         with ir.InsertionPoint(branch.then_block):
@@ -202,14 +202,14 @@ def columns_at(places: Sequence[ir.Value], columns: int) -> list[list[ir.Value]]
 def load_column(
     base: ir.Value, places: Sequence[ir.Value], sizes: Sequence[int], rows: int, padding: ir.Attribute | None
 ) -> ir.Value:
-    """Returns elements of a column of a matrix, a vector of which each lane has all numbers.
+    """Returns elements of a column of a matrix, a vector of which each lane has all elements.
 
     Args:
         base: the matrix.
         places: row and column of the first element.
         sizes: rows and columns of the matrix.
         rows: elements that are loaded.
-        padding: a number for elements beyond the matrix; None for zero.
+        padding: a scalar for elements beyond the matrix; None for zero.
     """
     element = ir.MemRefType(base.type).element_type
     found = []
@@ -228,7 +228,7 @@ def column_of(numbers: Sequence[ir.Value]) -> ir.Value:
     """Returns a vector of one column, in the form that MLIR distributes to lanes which all have it.
 
     Args:
-        numbers: of its rows, which all lanes of a subgroup have.
+        numbers: the elements of its rows, which all lanes of a subgroup have.
     """
     flat = ir.VectorType.get([len(numbers)], numbers[0].type)
     single = ir.VectorType.get([1], numbers[0].type)
@@ -243,13 +243,13 @@ def _block_type(value: ir.Value, height: int) -> ir.VectorType:
 
 
 def _of_lane(number: ir.Value, lane: int) -> ir.Value:
-    """Returns the number that a lane of the subgroup has, for all of its lanes."""
+    """Returns the value that a lane of the subgroup has, for all of its lanes."""
     found, _ = gpu.shuffle(number, integer(lane, 32), integer(COLUMNS, 32), gpu.ShuffleMode.IDX)
     return found
 
 
 def _gpu_index(name: str) -> ir.Value:
-    """Returns the number that an op of the dialect `gpu` gives, such as "lane_id"."""
+    """Returns the result of an op of the dialect `gpu`, such as "lane_id"."""
     return ir.Operation.create(f"gpu.{name}", results=[ir.IndexType.get()]).results[0]
 
 

@@ -52,7 +52,7 @@ class Code:
 
     @property
     def targets(self) -> str:
-        """What the module is compiled for."""
+        """The targets that the module is compiled for."""
         return str(self.holder.attributes["targets"]) if "targets" in self.holder.attributes else "none"
 
     @property

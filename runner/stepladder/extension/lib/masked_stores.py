@@ -76,7 +76,7 @@ class MaskedStores:
         return conditions[0] if conditions else None
 
     def _part(self, sums: ir.Value, first: int) -> ir.Value:
-        """Returns `width` elements of a vector; one element as a number."""
+        """Returns `width` elements of a vector; one element as a scalar."""
         type_ = ir.VectorType(sums.type)
         if self.width == 1:
             return vectors.extract(sums, [first], type_.element_type)

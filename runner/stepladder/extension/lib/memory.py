@@ -55,7 +55,7 @@ def write(value: ir.Value, buffer: ir.Value, place: Sequence[ir.Value], accumula
     """Stores an element, or a vector to an aligned address, or adds it, at the current insertion point.
 
     Args:
-        value: a number, or a vector of rank 1.
+        value: a scalar, or a vector of rank 1.
         buffer: of its element type.
         place: of the first element, an index for each dimension of the buffer.
         accumulates: whether to add.

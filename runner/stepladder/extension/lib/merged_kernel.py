@@ -13,7 +13,7 @@ from stepladder.mlir.bindings import ir, llvm, nvvm
 from stepladder.mlir.traverse import attributes_of, symbol_of
 
 _REGISTER = "nvvm.read.ptx.sreg."
-# Registers of the grid, which are other numbers in the merged one. Those within a cluster stay.
+# Registers of the grid, which have other values in the merged one. Those within a cluster stay.
 _GRID = ("ctaid.", "nctaid.", "clusterid.", "nclusterid.", "gridid")
 _AXES = "xyz"
 
@@ -293,7 +293,7 @@ def _adapt(body: Sequence[ir.Block], renamed: dict[str, str], registers: dict[st
             name = ir.FlatSymbolRefAttr(op.attributes["global_name"]).value
             op.attributes["global_name"] = ir.FlatSymbolRefAttr.get(renamed[name])
         elif op.name == "llvm.inline_asm" and any(f"%{item}" in str(op.attributes["asm_string"]) for item in _GRID):
-            raise Refusal(op, "inline PTX reads the place of the block in the grid; accepted: nvvm.read.ptx.sreg")
+            raise Refusal(op, "inline PTX reads the position of the block in the grid; accepted: nvvm.read.ptx.sreg")
         elif op.name.startswith(tuple(_REGISTER + item for item in _GRID)):
             name = op.name.removeprefix(_REGISTER)
             if name not in registers:

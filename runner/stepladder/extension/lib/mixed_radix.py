@@ -15,12 +15,12 @@ from stepladder.mlir.bindings import ir
 
 @dataclass(frozen=True)
 class Digit:
-    """A digit of a number: the number divided by `divisor`, modulo `size`.
+    """A digit of an index: the index divided by `divisor`, modulo `size`.
 
     Attributes:
-        base: name of the number.
+        base: name of the index.
         divisor, size: at least 1.
-        is_first: whether no digit of the number is above it, so that the quotient is below `size` anyway.
+        is_first: whether no digit of the index is above it, so that the quotient is below `size` anyway.
     """
 
     base: str
@@ -35,11 +35,11 @@ class NoDigits(Exception):
 
 @dataclass(frozen=True)
 class Index:
-    """A sum of multiples of digits, and a number.
+    """A sum of multiples of digits, and a constant.
 
     Attributes:
         terms: the digits and their factors, each digit once, in an order of their own.
-        constant: the number, at least 0.
+        constant: at least 0.
     """
 
     terms: tuple[tuple[Digit, int], ...] = ()
@@ -47,18 +47,18 @@ class Index:
 
     @staticmethod
     def of(base: str, size: int, divisor: int = 1) -> Index:
-        """Returns the index that a number is, divided by another one.
+        """Returns the quotient of an index and a divisor.
 
         Args:
-            base: name of the number.
+            base: name of the index.
             size: of the quotient.
-            divisor: of the number.
+            divisor: of the index.
         """
         return Index(((Digit(base, divisor, size), 1),)) if size > 1 else Index()
 
     @property
     def last(self) -> int:
-        """The largest number that it may be."""
+        """Its largest value."""
         return self.constant + sum((digit.size - 1) * factor for digit, factor in self.terms)
 
     def __add__(self, other: Index | int) -> Index:
@@ -97,10 +97,10 @@ class Index:
         return quotient, rest
 
     def depends_on(self, base: str) -> bool:
-        """Tells whether a number is part of it.
+        """Tells whether an index is part of it.
 
         Args:
-            base: name of the number.
+            base: name of the index.
         """
         return any(digit.base == base for digit, _ in self.terms)
 
@@ -108,7 +108,7 @@ class Index:
         """Returns the index, computed at the insertion point.
 
         Args:
-            bases: the numbers by name.
+            bases: the indices by name.
         """
         if not self.terms:
             return index(self.constant)
@@ -149,7 +149,7 @@ def linear(place: Sequence[Index], shape: Sequence[int]) -> Index:
 
 
 def digits(number: Index, shape: Sequence[int]) -> list[Index]:
-    """Returns the indices of an element, by its number in row-major order.
+    """Returns the indices of an element, by its linear index in row-major order.
 
     Args:
         number: of the element.

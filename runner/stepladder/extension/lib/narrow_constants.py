@@ -9,15 +9,15 @@ from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import producer, walk
 from stepladder.runtime.element_types import element_type
 
-# Predicates of arith.cmpf of numbers that are above and below another one, each without and with equal ones: the first
-# of both is the one with a limit that no number is equal to.
+# Predicates of arith.cmpf of values that are above and below another one, each without and with equal ones: the first
+# of both is the one with a limit that no value is equal to.
 _ABOVE = ((2, 3), (9, 10))
 _BELOW = ((4, 5), (11, 12))
 
 
 def narrow_constants(function: ir.Operation, rewriter: Rewriter) -> None:
-    """Replaces roundings of constants by rounded constants, and comparisons of extended numbers with constants by exact
-    ones of the numbers: no epilogue computes in f64.
+    """Replaces roundings of constants by rounded constants, and comparisons of extended values with constants by exact
+    ones of the values: no epilogue computes in f64.
 
     Args:
         function: with linalg ops; it is changed where there are such ops.
@@ -55,7 +55,7 @@ def _constant(value: ir.Value) -> float | None:
 
 
 def exact_comparison(predicate: int, limit: float, name: str) -> tuple[int, float] | None:
-    """Returns the comparison of numbers of a type that is the same as one with a limit of f64.
+    """Returns the comparison of values of a type that is the same as one with a limit of f64.
 
     Args:
         predicate: of that comparison.

@@ -1,5 +1,5 @@
-"""Numbers of fp8 in wider types and back, by arithmetic on their bits: LLVM has no type for them, and not every GPU a
-cast."""
+"""Conversions of fp8 to wider types and back, by arithmetic on their bits: LLVM has no type for them, and not every GPU
+a cast."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ INTEGER_CASTS = ("arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui")
 _F32_MANTISSA, _F32_BIAS, _F32_MAGNITUDE, _F32_INFINITY = 23, 127, 0x7FFFFFFF, 0x7F800000
 _LARGEST = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0}
 _CEILING = {"f8E4M3FN": 0x7F, "f8E5M2": 0x7C}  # bits of what is larger: NaN, or infinity
-_EXPONENT = {"f8E4M3FN": -6, "f8E5M2": -14}  # of the smallest normal number
-_SOURCES = (ir.F16Type, ir.BF16Type, ir.F32Type)  # f32 has all their numbers: they are rounded once
+_EXPONENT = {"f8E4M3FN": -6, "f8E5M2": -14}  # of the smallest normal value
+_SOURCES = (ir.F16Type, ir.BF16Type, ir.F32Type)  # f32 represents all their values: they are rounded once
 
 
 def is_fp8(value: ir.Value) -> bool:
-    """Tells whether a value is a number or a vector of fp8.
+    """Tells whether a value is a scalar or a vector of fp8.
 
     Args:
         value: of any type.
@@ -40,7 +40,7 @@ def is_fp8(value: ir.Value) -> bool:
 
 
 def extended_pair(value: ir.Value, type_: ir.Type) -> ir.Value:
-    """Returns two numbers of fp8 in a wider type, by the conversion instruction of sm_89 and later.
+    """Returns two fp8 values in a wider type, by the conversion instruction of sm_89 and later.
 
     Args:
         value: a vector of two.
@@ -54,13 +54,13 @@ def extended_pair(value: ir.Value, type_: ir.Type) -> ir.Value:
 
 
 def extended(value: ir.Value, type_: ir.Type) -> ir.Value:
-    """Returns numbers of fp8 in a wider type, which has them all, at the insertion point.
+    """Returns fp8 values in a wider type, which represents them all, at the insertion point.
 
     The bits are put where f16 has exponent and mantissa. Where its exponent has another bias, a product with a power of
     two makes the number of them, also where it is subnormal.
 
     Args:
-        value: a number or a vector.
+        value: a scalar or a vector.
         type_: f16, bf16, f32 or f64, or a vector of them, of as many elements.
     """
     mantissa, distance = _LAYOUTS[str(element_of(value.type))]
@@ -79,7 +79,7 @@ def extended(value: ir.Value, type_: ir.Type) -> ir.Value:
 
 
 def rounds(op: ir.Operation) -> bool:
-    """Tells whether an op rounds numbers to fp8, to nearest, in a way that `rounded` and `rounded_pairs` compute.
+    """Tells whether an op rounds values to fp8, to nearest, in a way that `rounded` and `rounded_pairs` compute.
 
     Args:
         op: any op.
@@ -91,7 +91,7 @@ def rounds(op: ir.Operation) -> bool:
 
 def converted_by_f32(cast: ir.Operation) -> ir.Value:
     """Returns integers in fp8, or fp8 in integers, by way of f32, at the insertion point: f32 holds all that fp8 does
-    not round beyond its largest number.
+    not round beyond its largest value.
 
     Args:
         cast: of one of INTEGER_CASTS, with fp8 on one side.
@@ -105,14 +105,14 @@ def converted_by_f32(cast: ir.Operation) -> ir.Value:
 
 
 def rounded(value: ir.Value, type_: ir.Type) -> ir.Value:
-    """Returns numbers rounded to fp8, to nearest, by arithmetic on their bits, at the insertion point.
+    """Returns values rounded to fp8, to nearest, by arithmetic on their bits, at the insertion point.
 
-    The bits of a normal number are rounded where fp8 ends, which may carry into the exponent. A subnormal one is
-    rounded by a sum with a number whose last bit is worth one of its own. What is larger than the largest number
+    The bits of a normal value are rounded where fp8 ends, which may carry into the exponent. A subnormal one is
+    rounded by a sum with a value whose last bit is worth one of its own. What is larger than the largest value
     becomes what the type has for it.
 
     Args:
-        value: a number or a vector of f16, bf16 or f32.
+        value: a scalar or a vector of f16, bf16 or f32.
         type_: of fp8, or a vector of it, of as many elements.
     """
     name = str(element_of(type_))
@@ -141,13 +141,13 @@ def rounded(value: ir.Value, type_: ir.Type) -> ir.Value:
 
 
 def rounded_pairs(value: ir.Value, type_: ir.Type) -> ir.Value:
-    """Returns numbers rounded to fp8 by the conversion instruction of sm_89 and later, at the insertion point.
+    """Returns values rounded to fp8 by the conversion instruction of sm_89 and later, at the insertion point.
 
-    The instruction takes two numbers, and has the largest number for what is larger. The bits after those of the
-    largest number are what the type has for it: one is added, unless a clamp bounds the numbers.
+    The instruction takes two values, and saturates larger ones to the largest value. The bits after those of the
+    largest value are what the type has for it: one is added, unless a clamp bounds the values.
 
     Args:
-        value: a number, or a vector of an even number of them, of f16, bf16 or f32.
+        value: a scalar, or a vector of an even number of them, of f16, bf16 or f32.
         type_: of fp8, or a vector of it, of as many elements.
     """
     fp8 = element_of(type_)
@@ -175,7 +175,7 @@ def rounded_pairs(value: ir.Value, type_: ir.Type) -> ir.Value:
 
 
 def _pair_of_bytes(low: ir.Value, high: ir.Value, type_: ir.Type) -> ir.Value:
-    """Returns two numbers of f32 as bytes of a type of fp8, what is larger as its largest number."""
+    """Returns two f32 values as bytes of a type of fp8, what is larger as its largest value."""
     return ir.Operation.create(
         "nvvm.convert.f32x2.to.f8x2",
         results=[ir.VectorType.get([2], ir.IntegerType.get_signless(8))],
@@ -191,7 +191,7 @@ def _pair_of_bytes(low: ir.Value, high: ir.Value, type_: ir.Type) -> ir.Value:
 def _is_beyond(value: ir.Value, name: str) -> ir.Value:
     """Returns whether a number of f32 is rounded to more than the largest number of a type; NaN is not.
 
-    Halfway to what would be the next number, the last bit of the largest one decides: it is 0 in f8E4M3FN alone.
+    Halfway to what would be the next value, the last bit of the largest one decides: it is 0 in f8E4M3FN alone.
     """
     mantissa, _ = _LAYOUTS[name]
     largest = _LARGEST[name]
@@ -202,7 +202,7 @@ def _is_beyond(value: ir.Value, name: str) -> ir.Value:
 
 
 def bounded(value: ir.Value, limit: float) -> bool:
-    """Tells whether clamps by constants show that numbers are not larger than a limit, or are NaN.
+    """Tells whether clamps by constants show that values are not larger than a limit, or are NaN.
 
     Args:
         value: of a floating-point type.
@@ -212,7 +212,7 @@ def bounded(value: ir.Value, limit: float) -> bool:
 
 
 def _is_below(value: ir.Value, limit: float, sign: int) -> bool:
-    """Tells whether the numbers, multiplied by a sign, are not larger than a limit, or are NaN."""
+    """Tells whether the values, multiplied by a sign, are not larger than a limit, or are NaN."""
     op = producer(value)
     if op is None:
         return False
@@ -240,7 +240,7 @@ def _shaped(value: ir.Value, shape: Sequence[int]) -> ir.Value:
 
 
 def _widened(value: ir.Value, type_: ir.Type) -> ir.Value:
-    """Returns numbers of fp8, in f16, in another type that has them all."""
+    """Returns fp8 values, in f16, in another type that has them all."""
     if type_ == value.type:
         return value
     if isinstance(element_of(type_), (ir.F32Type, ir.F64Type)):
@@ -249,12 +249,12 @@ def _widened(value: ir.Value, type_: ir.Type) -> ir.Value:
 
 
 def _like(type_: ir.Type, element: ir.Type) -> ir.Type:
-    """Returns the type of as many numbers of another type."""
+    """Returns the type of as many elements of another type."""
     return ir.VectorType.get(type_.shape, element) if isinstance(type_, ir.VectorType) else element
 
 
 def _constant(type_: ir.Type, value: float) -> ir.Value:
-    """Returns a number, or a vector of copies of it."""
+    """Returns a scalar, or a splat vector of it."""
     element = element_of(type_)
     is_float = isinstance(element, ir.FloatType)
     attribute = ir.FloatAttr.get(element, value) if is_float else ir.IntegerAttr.get(element, int(value))

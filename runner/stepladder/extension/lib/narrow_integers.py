@@ -1,7 +1,7 @@
 """Conversion of small integers to 16-bit floating point by bit operations; a conversion instruction takes several times
 as long.
 
-In f16 the numbers from 1024 to 2047 have the ulp 1, so that 1024 + i has the bits of 1024 with i in the last ten; in
+In f16 the values from 1024 to 2047 have the ulp 1, so that 1024 + i has the bits of 1024 with i in the last ten; in
 bf16 those from 128 to 255, in the last seven. A subtraction leaves the integer, and is exact.
 """
 
@@ -22,7 +22,7 @@ _CASTS = ("arith.sitofp", "arith.uitofp")
 
 @dataclass(frozen=True)
 class Bounds:
-    """The least and the largest integer that a value of a body may be, as a number with a sign."""
+    """The least and the largest integer that a value of a body may be, as a signed integer."""
 
     low: int
     high: int
@@ -40,7 +40,7 @@ class IntegerBounds:
         Args:
             op: of a body.
             operands: in place of its own.
-            result: of the op that stands for it.
+            result: of the op that represents it.
         """
         found = self._of(op.name, operands)
         if found is not None:
@@ -50,7 +50,7 @@ class IntegerBounds:
         """Returns what integers a value may be; None where no more is known than its type says, of 16 bits or more.
 
         Args:
-            value: a number or a vector.
+            value: a scalar or a vector.
         """
         if value in self._known:
             return self._known[value]
@@ -86,11 +86,11 @@ class IntegerBounds:
 
 
 def converted(op: ir.Operation, operand: ir.Value, bounds: Bounds | None) -> ir.Value | None:
-    """Returns the integers of a vector as numbers of 16 bits, at the insertion point; None where a cast does it.
+    """Returns the integers of a vector as 16-bit floats, at the insertion point; None where a cast does it.
 
     Args:
         op: the cast.
-        operand: of the op that stands for it.
+        operand: of the op that represents it.
         bounds: what integers the operand may be.
     """
     if op.name not in _CASTS or not isinstance(operand.type, ir.VectorType) or bounds is None:
@@ -109,7 +109,7 @@ def converted(op: ir.Operation, operand: ir.Value, bounds: Bounds | None) -> ir.
 
 
 def _bits_above(operand: ir.Value, below: int) -> ir.Value:
-    """Returns integers plus a number that makes all of them positive, in 16 bits each."""
+    """Returns integers plus a constant that makes all of them positive, in 16 bits each."""
     i16 = ir.VectorType.get(operand.type.shape, ir.IntegerType.get_signless(16))
     width = ir.IntegerType(element_of(operand.type)).width
     if width == 8 and below in (0, 128):
@@ -132,7 +132,7 @@ def _apart(bytes_: ir.Value) -> ir.Value:
 
 
 def splat(type_: ir.Type, number: float) -> ir.Value:
-    """Returns a vector of copies of a number.
+    """Returns a splat vector of a scalar.
 
     Args:
         type_: of the vector.

@@ -95,7 +95,7 @@ class OperandBoxes:
 
     Args:
         found: the epilogue.
-        operand: number of the operand of its elementwise op.
+        operand: index of the operand of its elementwise op.
         boxes: that C is stored from.
         count: the attribute.
     """
@@ -134,7 +134,7 @@ class OperandBoxes:
                     nvvm.cp_async_commit_group()
 
     def _places(self, steps: int) -> dict[int, list[int]]:
-        """Returns the numbers of the boxes that are copied in a k step, by the number of the step.
+        """Returns the indices of the boxes that are copied in a k step, by the index of the step.
 
         Args:
             steps: of the loop, two or more.
@@ -192,12 +192,13 @@ class OperandBoxes:
         nvvm.cp_async_wait_group(0)
 
     def load(self, block: int, matrix: int, half: int) -> dict[ir.Value, ir.Value]:
-        """Returns what the operand has at the place of a thread's pair, by the argument of the elementwise op's body.
+        """Returns what the operand has at the position of a thread's pair, by the argument of the elementwise op's
+        body.
 
         Empty for a pair of a box that is not copied.
 
         Args:
-            block, matrix, half: the place in the accumulator, as for `AccumulatorFragment.pair`.
+            block, matrix, half: the position in the accumulator, as for `AccumulatorFragment.pair`.
         """
         boxes = self.boxes
         number, in_box = divmod(matrix * MATRIX, boxes.columns)

@@ -26,7 +26,7 @@ PRODUCER = "producer"
 
 _PAIR = 2  # elements that are computed at once, as a vector
 
-# The numbers of adjacent elements of a buffer, in row-major order.
+# The linear indices of adjacent elements of a buffer, in row-major order.
 Numbers = tuple[Index, ...]
 # Creates the loads of adjacent elements, given the number of an argument; without one, the indices that they have.
 Read = Callable[[int | None, Numbers], ir.Value]
@@ -73,7 +73,7 @@ class Producer:
         function: the function.
 
     Raises:
-        Refusal: an op of another kind, or elements whose places are no sums of digits.
+        Refusal: an op of another kind, or elements whose offsets are no sums of digits.
     """
 
     def __init__(self, function: ir.Operation) -> None:
@@ -93,7 +93,7 @@ class Producer:
         """Yields the elements of arguments that elements of the result depend on.
 
         Args:
-            numbers: of the elements.
+            numbers: linear indices of the elements.
         """
         yield from self._reads(self.result, numbers)
 
@@ -101,7 +101,7 @@ class Producer:
         """Returns two adjacent elements of the result as a vector, computed at the insertion point.
 
         Args:
-            numbers: of the elements.
+            numbers: linear indices of the elements.
             read: loads elements of an argument.
         """
         return repeated(self._value(self.result, numbers, read), _PAIR)
@@ -119,7 +119,7 @@ class Producer:
                     yield from self._reads(operand, read)
 
     def _value(self, buffer: ir.Value, numbers: Numbers, read: Read) -> ir.Value:
-        """Returns elements of a buffer: a vector, or the number that all of them are."""
+        """Returns elements of a buffer: a vector, or the scalar that all of them are."""
         root = origin(buffer, BUFFER_VIEWS)
         writer = self._writers.get(root)
         if writer is None:
@@ -154,14 +154,14 @@ class Producer:
 
 @dataclass
 class _Known:
-    """What is known of the integers of a body."""
+    """Bounds and bit fields of the integers of a body."""
 
     bounds: IntegerBounds = field(default_factory=IntegerBounds)
     fields: FieldsOf = field(default_factory=FieldsOf)
 
 
 def _created(op: ir.Operation, operands: list[ir.Value], width: int | None, known: _Known) -> ir.Value:
-    """Returns the result of a scalar op of a body on numbers, or on vectors; casts of small numbers by their bits."""
+    """Returns the result of a scalar op of a body on scalars, or on vectors; casts of small values by their bits."""
     cast = _cast(op, operands[0], known) if operands else None
     result = created(op, operands, width) if cast is None else cast
     known.bounds.note(op, operands, result)
@@ -186,7 +186,7 @@ def _check(generic: ir.Operation) -> None:
 
 
 def _loops(generic: ir.Operation, numbers: Numbers) -> list[list[Index]]:
-    """Returns the iterations of an op that write elements, by the numbers of these."""
+    """Returns the iterations of an op that write elements, by the linear indices of these."""
     try:
         return [digits(number, _shape(generic.operands[len(generic.operands) - 1])) for number in numbers]
     except NoDigits:
@@ -214,7 +214,7 @@ def _result(axis: ir.AffineExpr, loops: Sequence[Index]) -> Index:
 
 
 def _constant(user: ir.Operation, value: ir.Value) -> ir.Value:
-    """Returns a copy of a constant number, at the insertion point."""
+    """Returns a copy of a scalar constant, at the insertion point."""
     maker = producer(value)
     if maker is None or maker.name != "arith.constant":
         raise Refusal(user, "reads a value that is neither an element of a buffer nor a constant")

@@ -1,8 +1,8 @@
 """Partial results of a reduction: each warp folds its part, and the last warp to arrive folds the parts.
 
-A group of places of the result, such as the rows of a warp's tile, has a partial result from each warp that computes a
-part of these rows or columns. Each warp stores its own to a workspace in global memory and adds one to the counter of
-the group; the warp that finds all others there folds the partial results, in the order of their numbers, and stores the
+A group of elements of the result, such as the rows of a warp's tile, has a partial result from each warp that computes
+a part of these rows or columns. Each warp stores its own to a workspace in global memory and adds one to the counter of
+the group; the warp that finds all others there folds the partial results, in the order of the warps, and stores the
 result. The sum of floating-point numbers is the same at each launch, and no second kernel reads the workspace. The
 counter is zero again for the next launch.
 """
@@ -25,7 +25,7 @@ _AT_ONCE = 8  # partial results that a thread loads before it folds them
 
 
 def over_lanes(reduced: ReducedResult | Fold, value: ir.Value, distances: Sequence[int]) -> ir.Value:
-    """Returns the values of lanes folded, whose numbers differ in the bits `distances`: all of them have the result.
+    """Returns the values of lanes folded, whose indices differ in the bits `distances`: all of them have the result.
 
     Args:
         reduced: the reduction, or its fold, which folds two values.
@@ -49,9 +49,9 @@ class PartialResults:
     Args:
         launch: the `gpu.launch`.
         reduced: the reduction.
-        groups: how many groups of places the result has.
-        length: places of a group; the last group may have fewer in the result.
-        parts: partial results of a place.
+        groups: how many groups of elements the result has.
+        length: elements of a group; the last group may have fewer in the result.
+        parts: partial results of an element.
     """
 
     def __init__(self, launch: ir.Operation, reduced: ReducedResult, groups: int, length: int, parts: int) -> None:
@@ -69,7 +69,7 @@ class PartialResults:
         """Stores some of a warp's partial results.
 
         Args:
-            values: partial results of a lane, each with its place in the group.
+            values: partial results of a lane, each with its index in the group.
             writes: whether the lane has them.
             group, part: of the warp's partial results.
         """
@@ -110,7 +110,7 @@ class PartialResults:
             self._finish(workspace, group, lane)
 
     def _place(self, group: ir.Value, place: ir.Value) -> ir.Value:
-        """Returns where in the result a place of a group is."""
+        """Returns where in the result an element of a group is."""
         return apply(lambda g, p: g * self.length + p, group, place)
 
     def _finish(self, workspace: ir.Value, group: ir.Value, lane: ir.Value) -> None:
@@ -129,7 +129,7 @@ class PartialResults:
             affine.yield_([])
 
     def _folded(self, workspace: ir.Value, place: ir.Value) -> ir.Value:
-        """Returns the partial results of a place folded, and what the result begins with."""
+        """Returns the partial results of an element folded, and what the result begins with."""
         value = self.reduced.initial()
         even = self.parts // _AT_ONCE * _AT_ONCE
         if even:
@@ -143,7 +143,7 @@ class PartialResults:
         return self._with(workspace, [index(part) for part in range(even, self.parts)], place, value)
 
     def _with(self, workspace: ir.Value, parts: Sequence[ir.Value], place: ir.Value, value: ir.Value) -> ir.Value:
-        """Returns a value with partial results of a place folded into it."""
+        """Returns a value with partial results of an element folded into it."""
         for loaded in [memref.load(workspace, [part, place]) for part in parts]:
             value = self.reduced.folded(value, loaded)
         return value

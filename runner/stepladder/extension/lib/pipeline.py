@@ -126,7 +126,7 @@ def replace_operands(root: ir.Operation, replaced: dict[ir.Value, ir.Value]) -> 
 
     Args:
         root: an op with regions.
-        replaced: values, and what takes their places.
+        replaced: values, and what replaces them.
     """
     for inner in walk(root):
         for position, operand in enumerate(inner.operands):

@@ -57,7 +57,7 @@ def placed_parts(payload: ir.Operation, rewriter: Rewriter) -> dict[ir.Operation
 
 
 def _in_root(part: Placed, placed: dict[ir.Operation, Placed]) -> Placed:
-    """Returns the place of a part in a buffer that is no part of another one."""
+    """Returns the position of a part in a buffer that is no part of another one."""
     while (source := producer(part.whole)) is not None and source in placed:
         part = Placed(placed[source].whole, placed[source].begin + part.begin, part.strides)
     return part
@@ -91,7 +91,7 @@ def set_layout(call: ir.Operation, place: int, callee: ir.Operation) -> None:
 
     Args:
         call: of the stage.
-        place: number of the argument.
+        place: index of the argument.
         callee: the stage.
     """
     type_ = call.operands[place].type

@@ -14,7 +14,7 @@ from stepladder.payload.consumers import reads_output
 
 
 def simplify(function: ir.Operation, rewriter: Rewriter) -> None:
-    """Has elementwise ops begin from empty tensors, and compute with numbers in place of tensors that repeat one. What
+    """Has elementwise ops begin from empty tensors, and compute with scalars in place of splat tensors. What
     such an op reads of its output is an input, so that it makes a result of its own.
 
     Args:
@@ -58,7 +58,7 @@ def _inline_numbers(op: ir.Operation, rewriter: Rewriter) -> None:
     old, maps = op.regions[0].blocks[0], indexing_maps(op)
     end = old.operations[0].operation
     with ir.InsertionPoint(op), op.location:
-        if not kept and len(old.operations) == 1 and end.operands[0] in list(old.arguments):  # repeats a number
+        if not kept and len(old.operations) == 1 and end.operands[0] in list(old.arguments):  # is a splat
             number = numbers[ir.BlockArgument(end.operands[0]).arg_number]
             assert number is not None  # nothing reads what the op writes over
             type_ = ir.RankedTensorType(output.type).element_type

@@ -42,7 +42,7 @@ def unshaped(value: ir.Value) -> ir.Value:
 
 
 def number_of(maker: ir.Operation) -> ir.Operation | None:
-    """Returns the constant whose copies an op makes, a number or a tensor of copies; None where it does not.
+    """Returns the constant whose copies an op makes, a scalar or a splat tensor; None where it does not.
 
     Args:
         maker: any op.
@@ -66,7 +66,7 @@ def _maker(value: ir.Value) -> ir.Operation | None:
 
 
 def _extents(operand: ir.Value) -> list[int]:
-    """Returns the extents of an operand; a number has none."""
+    """Returns the extents of an operand; a scalar has none."""
     return shape_of(operand) if isinstance(operand.type, ir.RankedTensorType) else []
 
 
@@ -179,7 +179,7 @@ class ElementsKernel:
         """Creates the body of the kernel, at the insertion point.
 
         Args:
-            parameters: that stand for `buffers`.
+            parameters: that represent `buffers`.
             block_threads: threads of a block.
         """
         self.parameters = list(parameters)
@@ -202,7 +202,7 @@ class ElementsKernel:
             memory.store_vector(repeated(value, self.vector), output, *loops)
 
     def _computed(self, generic: _Generic, first: ir.Value, width: int) -> ir.Value:
-        """Returns elements of an op's result from a given one on, or the number that all of them are."""
+        """Returns elements of an op's result from a given one on, or the scalar that all of them are."""
         if generic.fold is not None:
             raise Refusal(generic.op, "a sum that another op reads")
         return self._made(generic, digits(first, generic.sizes), width)
@@ -228,7 +228,7 @@ class ElementsKernel:
         raise Refusal(generic.op, "expected a body that ends in linalg.yield")
 
     def _read(self, generic: _Generic, operand: _Operand, loops: Sequence[ir.Value], width: int) -> ir.Value:
-        """Returns the elements of an operand for a vector of the result; one number where they are the same."""
+        """Returns the elements of an operand for a vector of the result; one scalar if they are the same."""
         runs = width > 1 and generic.last in operand.axes
         indices = operand.indices(loops)
         if operand.maker is not None:
@@ -248,7 +248,7 @@ class ElementsKernel:
         return ir.Operation.create("vector.from_elements", results=[type_], operands=elements).results[0]
 
     def _outside(self, generic: _Generic, value: ir.Value, values: dict[ir.Value, ir.Value]) -> ir.Value:
-        """Returns what stands for a value of the body, or a copy of a constant from outside."""
+        """Returns the replacement of a value of the body, or a copy of a constant from outside."""
         return values[value] if value in values else self._constant(generic, value)
 
     def _constant(self, generic: _Generic, value: ir.Value) -> ir.Value:
@@ -299,7 +299,7 @@ class SumsKernel(ElementsKernel):
         """Creates the body of the kernel, at the insertion point.
 
         Args:
-            parameters: that stand for `buffers`.
+            parameters: that represent `buffers`.
             block_threads: threads of a block.
         """
         self.parameters = list(parameters)

@@ -32,7 +32,7 @@ from stepladder.runtime.errors import StepladderError
 _PRODUCTS = ("linalg.matmul", "linalg.batch_matmul", "linalg.contract", "linalg.mmt4d", "linalg.batch_mmt4d")
 _VECTORS = ("linalg.matvec", "linalg.vecmat", "linalg.batch_matvec", "linalg.batch_vecmat")
 _WIDER = ("arith.extf", "arith.extsi")
-# Numbers of a constant that a text has; what MLIR writes in the place of more.
+# The largest number of elements of a constant that a text has; what MLIR writes in place of more.
 _SHOWN, _ELIDED = 16, "__elided__"
 # Texts of the groups that were accepted last, at most as many.
 _accepted: dict[str, None] = {}
@@ -179,7 +179,7 @@ def is_layout(op: ir.Operation) -> bool:
 
 
 def dequantizing_ops(value: ir.Value) -> list[ir.Operation]:
-    """Returns the ops that make an operand of a matmul from narrower numbers of the function's arguments, or of parts
+    """Returns the ops that make an operand of a matmul from narrower values of the function's arguments, or of parts
     of them, such as those that dequantize weights; none where they are of another kind, or something else reads what
     one makes.
 

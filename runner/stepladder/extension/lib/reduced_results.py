@@ -2,7 +2,7 @@
 
 The consumer of the product writes what is reduced to a workspace like C. After it the host calls a function, in which
 a `linalg.map` sets the result to what it begins with, and a `linalg.reduce` folds the rows or columns of the workspace
-into it. It is a function of its own because `convert-vector-to-gpu` fails at arithmetic on numbers beside the launch.
+into it. It is a function of its own because `convert-vector-to-gpu` fails at scalar arithmetic beside the launch.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class ReducedResult:
         return constant(self.type, _NEUTRAL[self._fold])
 
     def erase(self, rewriter: Rewriter) -> None:
-        """Erases the workspace and what reduces it, after the epilogue has taken its place.
+        """Erases the workspace and what reduces it, after the epilogue has replaced it.
 
         Args:
             rewriter: that erases ops.

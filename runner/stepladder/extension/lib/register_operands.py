@@ -55,7 +55,7 @@ class Operand(StagedOperand):
         return Index.of(_K, self.k // self.tile_k, self.tile_k) * self.tile_k + in_tile(step, half)
 
     def pair(self, row: str, step: int, half: int) -> Numbers:
-        """Returns the numbers of a pair of adjacent elements, which a thread has.
+        """Returns the indices of a pair of adjacent elements, which a thread has.
 
         Args:
             row: name of the row.
@@ -79,7 +79,7 @@ def in_tile(step: int, half: int) -> Index:
 
 
 def source_of(operand: Operand) -> tuple[int, Source]:
-    """Returns the largest argument that A is made from: its number, and how its numbers make elements.
+    """Returns the largest argument that A is made from: its index, and how its values make elements.
 
     Args:
         operand: A.
@@ -105,7 +105,7 @@ class Fragments:
 
     Args:
         operand: A.
-        source: number of the argument that the source is.
+        source: index of the argument that the source is.
         launch: with the MMA.
         loop: over k, or None.
     """

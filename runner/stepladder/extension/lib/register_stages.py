@@ -15,7 +15,7 @@ from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, nvvm
 from stepladder.mlir.traverse import defining_op, producer, users_of, walk
 
-LANE = "lane"  # name, in indices, of a thread's number among the four that have rows together
+LANE = "lane"  # name, in indices, of a thread's index among the four that have rows together
 PREFETCH = "nvgpu.tma.prefetch.descriptor"
 MATRIX = 8  # rows, or elements of 16 bits along k, between the two halves of a thread's elements
 
@@ -25,8 +25,8 @@ class Row:
     """A row of A's tile of which a thread has elements.
 
     Attributes:
-        name: of its number in the matrix, in indices.
-        in_tile: its number in the tile.
+        name: of its index in the matrix, in indices.
+        in_tile: its index in the tile.
         in_matrix: in the matrix; the last one for rows beyond it.
     """
 

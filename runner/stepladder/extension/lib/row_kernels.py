@@ -39,7 +39,7 @@ Coordinate = ir.Value | None
 
 
 class _Vector(NamedTuple):
-    """A column in a vector: the first column of the vector, which place it has there, and how many there are."""
+    """A column in a vector: the first column of the vector, which position it has there, and how many there are."""
 
     begin: ir.Value
     place: int
@@ -49,12 +49,12 @@ class _Vector(NamedTuple):
 class RowKernel:
     """The kernel of a chain of ops over the same rows.
 
-    What an elementwise op computes is computed again wherever it is read: no buffer between the ops is written, and a
-    row that is read again is in the cache. Results of reductions are in registers of all threads of the row.
+    The results of elementwise ops are computed again wherever they are read: no buffer between the ops is written, and
+    a row that is read again is in the cache. Results of reductions are in registers of all threads of the row.
 
     Args:
         ops: in order; each result is a buffer that no other op writes.
-        starts: number that each output of a reduction begins from, by buffer.
+        starts: value that each output of a reduction begins from, by buffer.
 
     Raises:
         Refusal: an op is not over the rows of the first reduction.
@@ -75,7 +75,7 @@ class RowKernel:
                 self.made[origin(op.op.operands[op.inputs + number], BUFFER_VIEWS)] = (op, number)
         self.row: list[ir.Value] = []
         self.scalars: dict[tuple[ir.Operation, int], ir.Value] = {}
-        # What the ops of one block of IR read of the chain, by op, result and coordinates.
+        # Elements of the chain that the ops of one block of IR read, by op, result and coordinates.
         self._known: dict[tuple[object, ...], ir.Value] = {}
         # The vector that a column is in.
         self._vectors: dict[ir.Value, _Vector] = {}

@@ -109,7 +109,7 @@ class RowStores:
         self.type = found.c_type if found.elementwise is None else acc_type
         self.bytes = types.byte_width(self.type)
         self.width = min(self.columns, lines * _LINE // (self.bytes * found.products) // MATRIX * MATRIX)
-        # Rows that a warp accesses at once lie in different banks: 8 of 16 bytes each, or 4 of 32 bytes.
+        # Rows that a warp accesses at once are in different banks: 8 of 16 bytes each, or 4 of 32 bytes.
         held = self.width * found.products
         pitch = held + MATRIX * (1 if held % (2 * MATRIX) == 0 else 2)
         with ir.InsertionPoint.at_block_begin(body_of(launch)), launch.location:
@@ -226,7 +226,7 @@ class RowStores:
         """
         first_row, row, column = place
         shift = max(map(output.first, phases))
-        # Views from the thread's own place on: what differs between rows is a constant of each access.
+        # Views from the thread's own position on: what differs between rows is a constant of each access.
         width = (self.found.products - 1) * part.width + output.width + (MATRIX if shift else 0)
         held = memory.subview(self.buffer, [arith.addi(self.warp_row, row), column], [output.period, width])
         own_row, own_column = arith.addi(first_row, row), _plus(column, part.begin)

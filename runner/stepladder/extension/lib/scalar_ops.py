@@ -27,7 +27,7 @@ def approximated(name: str, *operands: ir.Value) -> ir.Value:
 
 
 def constant_of(value: ir.Value) -> float | None:
-    """Returns the number that a constant of f32 is, or None.
+    """Returns the value of an f32 constant, or None.
 
     Args:
         value: any value.

@@ -21,10 +21,10 @@ _PERIOD = 8  # rows, after which the permutation of any swizzle begins anew
 
 
 def together(numbers: Sequence[ir.Value]) -> ir.Value:
-    """Returns numbers as a vector, at the insertion point; one number as it is.
+    """Returns scalars as a vector, at the insertion point; one scalar as it is.
 
     Args:
-        numbers: one at least.
+        numbers: the scalars, one at least.
     """
     if len(numbers) == 1:
         return numbers[0]
@@ -42,11 +42,11 @@ class Source:
         is_batch: whether the buffer has a matrix for each index of its outermost dimension.
 
     Attributes:
-        rows, steps: how many rows, or steps of k, share a number; one of both is 1.
-        along_k: whether the neighbours of a number are of the same row.
+        rows, steps: how many rows, or steps of k, share a source element; one of both is 1.
+        along_k: whether the neighbours of a source element are of the same row.
 
     Raises:
-        Refusal: numbers for parts of several rows.
+        Refusal: source elements for parts of several rows.
     """
 
     def __init__(self, op: ir.Operation, buffer: ir.Value, extents: tuple[int, int], *, is_batch: bool = False) -> None:
@@ -60,14 +60,14 @@ class Source:
         self.along_k = True
 
     def find_layout(self, row: Index, k: Index, number: Index) -> None:
-        """Finds which elements share a number, and the order of numbers.
+        """Finds which elements share a source element, and the order of these.
 
         Args:
             row, k: of an element.
             number: that the element is made from.
 
         Raises:
-            Refusal: neither rows nor columns of numbers.
+            Refusal: source elements neither by rows nor by columns.
         """
         count = math.prod(ir.MemRefType(self.buffer.type).shape)
         share = max(1, math.prod(self.extents) // count)
@@ -92,7 +92,7 @@ class Source:
 
 
 def _shared(place: ir.Value, share: int) -> ir.Value:
-    """Returns the number for a place, of as many that share one."""
+    """Returns the index of the source element for a position."""
     return apply(lambda x: ir.AffineExpr.get_floor_div(x, share), place) if share > 1 else place
 
 
@@ -115,7 +115,7 @@ class SourceTile:
         replaces: whether they do; else they are the tiles of the operand, whose loads stay.
 
     Raises:
-        Refusal: rows that TMA does not swizzle, or parts of numbers.
+        Refusal: rows that TMA does not swizzle, or parts of source elements.
     """
 
     def __init__(
@@ -195,7 +195,8 @@ class SourceTile:
                 nvgpu.tma_async_load(destination, full, descriptor, [begin, row, *outer], stage)
 
     def read(self, stage: ir.Value, row: Index, steps: Sequence[Index], bases: Mapping[str, ir.Value]) -> ir.Value:
-        """Returns the numbers that elements of a row are made from, at the insertion point: one where they share it.
+        """Returns the source elements that elements of a row are made from, at the insertion point: one where they
+        share it.
 
         Args:
             stage: of the pipeline.
@@ -211,7 +212,7 @@ class SourceTile:
         return together([memref.load(self.buffer, self._place(stage, row, each, bases)) for each in (first, *others)])
 
     def element(self, stage: ir.Value, row: Index, step: Index, bases: Mapping[str, ir.Value]) -> ir.Value:
-        """Returns the number that one element is, at the insertion point, of a source whose numbers none share.
+        """Returns the source element of one element, at the insertion point, where no two share one.
 
         Args:
             stage: of the pipeline.
@@ -222,7 +223,7 @@ class SourceTile:
         return memref.load(self.buffer, self._place(stage, row, step, bases))
 
     def _place(self, stage: ir.Value, row: Index, step: Index, bases: Mapping[str, ir.Value]) -> list[ir.Value]:
-        """Returns the indices of a number in the stages: TMA permutes the units of 16 bytes within a row of a box."""
+        """Returns the indices of a source element in the stages: TMA permutes 16-byte units within a row of a box."""
         row, column = (row, step) if self.source.along_k else (step, row)
         box, inside = column.divided(self.columns)
         per_unit = tma.SWIZZLE_UNIT // self.source.bytes

@@ -15,7 +15,7 @@ from stepladder.extension.lib.elementwise import Elementwise, Position
 from stepladder.extension.lib.split_k_workspace import Workspace
 from stepladder.mlir.bindings import arith, ir, scf, vector
 
-# What operands have at the place of a vector, by arguments of the elementwise op's body.
+# Elements of operands at the position of a vector, by arguments of the elementwise op's body.
 Loaded = dict[ir.Value, ir.Value]
 
 
@@ -75,7 +75,7 @@ class Writes:
         return not reads_outputs and not any(memory.viewed(operand) in written for operand in further)
 
     def load(self, position: Position, width: int, columns: ir.Value | None) -> list[Loaded]:
-        """Returns what the operands of the elementwise op have at the place of a vector, or of each of its elements.
+        """Returns what the operands of the elementwise op have at the position of a vector, or of each of its elements.
 
         Args:
             position: of its first element in the tile, in a row inside of C.
@@ -138,14 +138,14 @@ class Reduction:
     columns: ir.Value | None
 
     def _own(self, number: ir.Value) -> ir.Value:
-        """Returns the number in the tile of a vector of the block's share."""
+        """Returns the index in the tile of a vector of the block's share."""
         return apply(lambda split, own: split * self.workspace.share + own, self.workspace.split, number)
 
     def turns(self, thread: ir.Value, thread_count: int) -> list[tuple[ir.Value, ir.Value, ir.Value | None]]:
-        """Returns the numbers of a thread's vectors, each with a value that must be below a limit; None for none.
+        """Returns the indices of a thread's vectors, each with a value that must be below a limit; None for none.
 
         Args:
-            thread: its number.
+            thread: its index.
             thread_count: of a block.
         """
         share, blocks = self.workspace.share, 1 if self.workspace.share else self.workspace.splits
@@ -189,7 +189,7 @@ class Reduction:
         """Creates the reduction of all vectors of a thread.
 
         Args:
-            thread: its number.
+            thread: its index.
             thread_count: of a block.
         """
         share, splits = self.workspace.share, self.workspace.splits
@@ -208,7 +208,8 @@ class Reduction:
             scf.yield_([])
 
     def load(self, number: ir.Value) -> list[list[Loaded]]:
-        """Returns what operands have at the places of the runs of a vector, or at others where the vector is not in C.
+        """Returns what operands have at the positions of the runs of a vector, or at others where the vector is not in
+        C.
 
         Args:
             number: of the vector in the tile, or a larger one.

@@ -197,7 +197,7 @@ class ClusterWorkspace:
         _cluster_barrier()
 
     def _place(self, vector: ir.Value) -> ir.Value:
-        """Returns the place of a vector's first element in the buffer of the tile."""
+        """Returns the position of a vector's first element in the buffer of the tile."""
         ((row, column),) = self.runs(vector)
         return apply(lambda r, c: r * self._pitch + c, row, column)
 

@@ -101,7 +101,7 @@ class Stage:
 
 
 class TransposedStage(Stage):
-    """A stage in whose place TMA has loaded a tile with rows along n; the threads store its parts with rows along k.
+    """A stage in whose place TMA has loaded an N-major tile; the threads store its parts K-major.
 
     All elements are read before one is stored. Neighbouring threads have vectors along k of neighbouring columns n, so
     that their loads, and the stores of eight of them, access different banks of shared memory.

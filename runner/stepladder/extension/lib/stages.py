@@ -38,7 +38,7 @@ EXTENTS = "extents"
 
 
 def kind_of(function: ir.Operation) -> str:
-    """Returns what a stage is, by the name that `outline` gave it: the word before its number.
+    """Returns the role of a stage, from the name that `outline` gave it: the word before its index.
 
     Args:
         function: with a name such as `layers_matmul_3`.

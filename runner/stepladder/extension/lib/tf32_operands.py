@@ -18,7 +18,7 @@ from stepladder.mlir.linalg_ops import create_generic
 from stepladder.mlir.traverse import attributes_of, defining_op, producer, users_of
 
 _WIDTH = 4  # bytes of an element
-# What stands between a tile in shared memory and its loads; a cast where canonicalization has made offsets static.
+# Ops between a tile in shared memory and its loads; a cast where canonicalization has made offsets static.
 _VIEWS = (*memory.VIEWS, "memref.cast")
 
 
@@ -128,7 +128,7 @@ def add_small_tile(generate: ir.Operation, small: ir.Value) -> ir.Value:
     replaced = {descriptor: small, alloc.results[0]: cloned(alloc, lambda value: value).results[0]}
 
     def of_small(value: ir.Value) -> ir.Value:
-        """Returns what stands for a value in the loads of the small part."""
+        """Returns the replacement of a value in the loads of the small part."""
         if value in replaced:
             return replaced[value]
         view = producer(value)

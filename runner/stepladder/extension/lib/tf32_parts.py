@@ -12,23 +12,23 @@ _DROPPED = 13  # bits of f32 that tf32 does not have
 _ROUNDS_TO_INFINITY = float.fromhex("0x1.ffep127")  # the least f32 whose first 11 bits, rounded, are an infinity
 _ALL_BUT_LAST = -1 << _DROPPED
 _MIN_NORMAL = float.fromhex("0x1p-126")
-# What is kept of an infinity, whose bits are 0x7f800000: 1 with its sign.
+# Mask of an infinity, whose bits are 0x7f800000, that leaves 1 with its sign.
 _SIGN_AND_ONE = -1 << 31 | 0x3F800000
-_SCALE = float.fromhex("0x1p24")  # by whose inverse a subnormal number loses all of its bits
+_SCALE = float.fromhex("0x1p24")  # by whose inverse a subnormal value loses all of its bits
 _JUST_ABOVE_ONE = float.fromhex("0x1.004p0")  # by which what rounds to an infinity becomes one
 
 
 def split(number: ir.Value, *, keeps_infinities: bool) -> tuple[ir.Value, ir.Value]:
-    """Returns the first 11 bits of numbers, rounded to nearest with ties away from zero, and what is left.
+    """Returns the first 11 bits of values, rounded to nearest with ties away from zero, and what is left.
 
     Args:
         number: of f32, or a vector of them; the ops are created at the current insertion point.
         keeps_infinities: whether the sum of the three products of parts, without that of the small ones, is the product
-            in f32 also where a number is not finite, for almost three times as many ops. The large part of an infinity
+            in f32 also where a value is not finite, for almost three times as many ops. The large part of an infinity
             is then 1 with its sign, and the small part the infinity: were it the large part, a small part of the other
-            number that is 0, or has the other sign, would make the sum NaN. A large part that would round to an
-            infinity is cut off instead, and that of a subnormal number is rounded up, as an infinity times 0 is NaN.
-            Otherwise the small part of numbers that are, or round to, infinities is NaN or an infinity.
+            value that is 0, or has the other sign, would make the sum NaN. A large part that would round to an
+            infinity is cut off instead, and that of a subnormal value is rounded up, as an infinity times 0 is NaN.
+            Otherwise the small part of values that are, or round to, infinities is NaN or an infinity.
     """
     like = number.type
     shape = ir.VectorType(like).shape if isinstance(like, ir.VectorType) else None
@@ -77,10 +77,10 @@ def split_in_warp(numbers: ir.Value) -> tuple[ir.Value, ir.Value]:
 
 
 def _are_ordinary(numbers: ir.Value) -> ir.Value:
-    """Returns whether the parts of all numbers, rounded to nearest, are finite, and the large parts no zeros but those
-    of zeros. It may be false of numbers below 2^-102, or with a sum of 2^127 and more.
+    """Returns whether the parts of all values, rounded to nearest, are finite, and the large parts no zeros but those
+    of zeros. It may be false of values below 2^-102, or with a sum of 2^127 and more.
 
-    A number that times 2^-24 is subnormal loses bits, which a multiplication and an addition find. The instructions are
+    A value that times 2^-24 is subnormal loses bits, which a multiplication and an addition find. The instructions are
     additions and multiplications of f32, of which a multiprocessor executes twice as many a clock as comparisons.
     Source: CUDA C++ Programming Guide, throughput of arithmetic instructions.
     """

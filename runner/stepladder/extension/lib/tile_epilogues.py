@@ -18,7 +18,7 @@ _OF_SUMS = "what is stored must be made of the sums, by elementwise ops"
 
 @dataclass
 class Epilogue:
-    """What is computed of each element of a tile of C.
+    """The epilogue of a tile of C: the elementwise ops on its elements.
 
     Args:
         sums: the vector of a product's sums.
@@ -79,7 +79,7 @@ class Epilogue:
         self.ops.append(source)
 
     def _read_operand(self, value: ir.Value, load: ir.Operation) -> None:
-        """Adds a matrix that is read: a tile at the place of C's, or a row of C's columns."""
+        """Adds a matrix that is read: a tile at the position of C's, or a row of C's columns."""
         starts, shape = self.c.starts, self.c.matrix.shape
         if ir.VectorType(value.type).shape[0] < ir.VectorType(self.sums.type).shape[0]:
             starts, shape = (Start(), starts[1]), (1, shape[1])

@@ -131,7 +131,7 @@ class TileProduct:
         return a, b
 
     def _load_of(self, number: int) -> tuple[ir.Operation, bool]:
-        """Returns the load of A or B, by number, and whether its vector is transposed before it is multiplied."""
+        """Returns the load of A or B, by index, and whether its vector is transposed before it is multiplied."""
         found, turned = producer(self.mma.operands[number]), False
         if found is not None and found.name == "xetile.transpose":
             found, turned = producer(found.operands[0]), True
@@ -140,7 +140,7 @@ class TileProduct:
         return found, turned
 
     def _moving(self, number: int, arguments: list[ir.Value], end: ir.Operation) -> Operand:
-        """Returns A or B, by number."""
+        """Returns A or B, by index."""
         load, turned = self._load_of(number)
         if load.operands[0] not in arguments:
             raise Refusal(self.mma, f"operand {number} must be an xetile.load_tile of a tile that the loop carries")
@@ -283,6 +283,6 @@ class TileProduct:
 
 
 def _is_zero(value: ir.Attribute) -> bool:
-    """Tells whether a number, or each element of a vector, is 0."""
+    """Tells whether a scalar, or each element of a vector, is 0."""
     number = number_in(value)
     return number is not None and not number.value

@@ -17,7 +17,8 @@ class Translation:
     loops and branches carry. The old ops stay until the end, so that they can be asked.
 
     Attributes:
-        values: what stands for a value of the launch, one or several; a value that is not in it stands for itself.
+        values: the replacements of a value of the launch, one or several; a value that is not in it is its own
+            replacement.
     """
 
     def __init__(self, launch: ir.Operation) -> None:
@@ -50,7 +51,7 @@ class Translation:
         raise NotImplementedError
 
     def expanded(self, op: ir.Operation, like: ir.Value, value: ir.Value) -> list[ir.Value]:
-        """Returns what stands for a value where `op` makes it the carried value `like`.
+        """Returns the replacement of a value where `op` makes it the carried value `like`.
 
         Args:
             op: a loop, or the end of a region.
@@ -60,7 +61,7 @@ class Translation:
         return self.values.get(value, [value])
 
     def types_of(self, like: ir.Value) -> list[ir.Type]:
-        """Returns the types of what stands for a carried value.
+        """Returns the types of the replacements of a carried value.
 
         Args:
             like: the carried value.
@@ -77,7 +78,7 @@ class Translation:
         """
 
     def one(self, value: ir.Value) -> ir.Value:
-        """Returns what stands for a value that one value stands for.
+        """Returns the replacement of a value that has a single one.
 
         Args:
             value: of the launch before its translation.
@@ -107,7 +108,7 @@ class Translation:
             op: of the launch, after those that make its operands.
 
         Raises:
-            Refusal: an operand that several values stand for.
+            Refusal: an operand with several replacements.
         """
         for inner in walk(op):
             for operand in inner.operands:

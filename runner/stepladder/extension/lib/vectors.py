@@ -44,7 +44,7 @@ def stack(vectors: Mapping[tuple[int, ...], ir.Value], outer: Sequence[int]) -> 
     """Returns vectors as one with further dimensions, at the current insertion point.
 
     Args:
-        vectors: of one type, by their places in the outer dimensions, all of which are there.
+        vectors: of one type, by their positions in the outer dimensions, all of which are there.
         outer: extents of these.
     """
     row = ir.VectorType(next(iter(vectors.values())).type)

@@ -55,7 +55,7 @@ def erase_reduced(found: Epilogue, rewriter: Rewriter) -> None:
 @contextlib.contextmanager
 def _if_in_c(launch: ir.Operation, found: Epilogue) -> Iterator[None]:
     """Sets the insertion point to where the block's tile has elements of C: those of other blocks of its cluster may
-    all lie beyond C, where a reduction has no partial results."""
+    all are beyond C, where a reduction has no partial results."""
     is_alone = math.prod(launches.launch_sizes(launch, launches.CLUSTER)) == 1
     extents = [] if is_alone else epilogue.extents_of(found.c_tile, _tile_of_block(found))
     with contextlib.ExitStack() as conditions:

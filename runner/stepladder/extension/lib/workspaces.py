@@ -30,7 +30,7 @@ _LINE = 128
 
 def padded_columns(columns: int, width: int) -> int:
     """Returns the columns of a workspace for a matrix: more than it has, as a view of all columns would be folded, and
-    could not be told from a tile.
+    could not be distinguished from a tile.
 
     Args:
         columns: of the matrix.
@@ -116,7 +116,7 @@ def read_from_workspaces(
         copies: the views that are read, by buffer, of this matmul and of others; grows.
 
     Returns:
-        The numbers of the operands that are read from workspaces.
+        The indices of the operands that are read from workspaces.
 
     Raises:
         Refusal: an operand that is not read from a buffer.
@@ -145,7 +145,7 @@ def read_from_workspaces(
 
 
 def insert_producers(function: ir.Operation, producers: Sequence[Producer]) -> None:
-    """Computes what arguments of a function stand for, on tensors, and writes it to workspaces in their place.
+    """Computes what arguments of a function represent, on tensors, and writes it to workspaces in their place.
 
     Args:
         function: on buffers; the arguments for results of the producers go.

@@ -1,7 +1,7 @@
 """Reductions and broadcasts of a subgroup's vectors, in forms that MLIR divides into blocks and distributes to lanes.
 
-A vector with fewer columns than a block, such as the sums of rows, stands as its columns: vectors of one column, of
-which each lane has all numbers.
+A vector with fewer columns than a block, such as the sums of rows, is represented by its columns: vectors of one
+column, of which each lane has all elements.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def check_scalars(op: ir.Operation, element: ir.Type) -> None:
         element: type of the elements.
 
     Raises:
-        Refusal: bf16, which SPIR-V has no numbers of, and types of other widths than 16 and 32 bits.
+        Refusal: bf16, for which SPIR-V has no type, and types of other widths than 16 and 32 bits.
     """
     if isinstance(element, ir.BF16Type) or bit_width(element) not in (16, 32):
         raise Refusal(
@@ -59,10 +59,10 @@ def computed_by_column(op: ir.Operation, operands: Sequence[Sequence[ir.Value]])
 
     Args:
         op: of the dialect `arith` or `math`.
-        operands: what stands for each operand: its columns, a number, or a constant vector.
+        operands: the replacement of each operand: its columns, a scalar, or a constant vector.
 
     Raises:
-        Refusal: an operand that neither columns stand for nor is a constant of one number.
+        Refusal: an operand that is neither replaced by columns nor a splat constant.
     """
     type_, columns = column_type(op.results[0].type), max(map(len, operands))
     given = [_in_columns(op, values, columns) for values in operands]
@@ -87,7 +87,7 @@ def _in_columns(op: ir.Operation, values: Sequence[ir.Value], columns: int) -> l
 
 
 def reduced(op: ir.Operation, source: ir.Value) -> list[ir.Value]:
-    """Returns what stands for a vector reduced along a dimension.
+    """Returns the replacement of a vector reduced along a dimension.
 
     Args:
         op: the `xetile.reduction`.
@@ -136,7 +136,7 @@ def _reduced_group(op: ir.Operation, source: ir.Value, axis: int) -> ir.Value:
 
 
 def _neutral(kind: str, element: ir.Type) -> ir.Attribute:
-    """Returns the number that a reduction begins with."""
+    """Returns the neutral element of a reduction."""
     if isinstance(element, ir.FloatType):
         return ir.FloatAttr.get(element, _NEUTRAL_FLOATS[kind])
     sign = 1 << (ir.IntegerType(element).width - 1)
@@ -145,11 +145,11 @@ def _neutral(kind: str, element: ir.Type) -> ir.Attribute:
 
 
 def broadcasted(op: ir.Operation, sources: Sequence[ir.Value]) -> list[ir.Value]:
-    """Returns what stands for a vector that is stretched along a dimension.
+    """Returns the replacement of a vector that is stretched along a dimension.
 
     Args:
         op: the `xetile.broadcast`.
-        sources: what stands for its operand: a vector or its columns.
+        sources: the replacement of its operand: a vector or its columns.
 
     Raises:
         Refusal: a number of columns that has no form in lanes.

@@ -45,7 +45,7 @@ _CUBE = 3
 
 
 def _scaled(value: ir.Value, factor: float) -> ir.Value:
-    """Creates a product with a number, into which negations and products with numbers are folded."""
+    """Creates a product with a constant, into which negations and products with constants are folded."""
     source = producer(value)
     if source is not None and source.name == "arith.negf":
         return _scaled(source.operands[0], -factor)
@@ -58,7 +58,7 @@ def _scaled(value: ir.Value, factor: float) -> ir.Value:
 
 
 def _scaled_sum(value: ir.Value, factor: float) -> ir.Value:
-    """Creates a product with a number; that of x + c x^3, the argument of GELU, as x (f + f c x^2)."""
+    """Creates a product with a constant; that of x + c x^3, the argument of GELU, as x (f + f c x^2)."""
     found = _factored(value)
     if found is None:
         return arith.mulf(value, constant(factor))
@@ -67,7 +67,7 @@ def _scaled_sum(value: ir.Value, factor: float) -> ir.Value:
 
 
 def _factors(value: ir.Value) -> tuple[float, list[ir.Value]]:
-    """Returns a number and values whose product a value is: those of nested products and powers."""
+    """Returns a constant and the factors whose product a value is: those of nested products and powers."""
     source, number = producer(value), constant_of(value)
     if number is not None:
         return number, []
@@ -101,7 +101,7 @@ def _reciprocal_of_one_plus_exp2(exponent: ir.Value) -> ir.Value:
 
 
 def _summand_of(total: ir.Value, *names: str) -> ir.Operation | None:
-    """Returns the op of a name whose result a sum with the number 1 adds; None for another value."""
+    """Returns the op of a name whose result a sum with the constant 1 adds; None for another value."""
     source = producer(total)
     if source is None or source.name != "arith.addf":
         return None

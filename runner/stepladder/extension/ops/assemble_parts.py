@@ -30,7 +30,7 @@ class AssembleParts(Tc.Operation, name="assemble_parts"):
     end at multiples of 16 bytes, and nothing else reads what the matmuls compute. The function has the attribute
     `assembles`, with the bytes that the slices begin at, in the order of its arguments, and for columns `extents`, with
     those of the slices along the axes of the tensor. Where the kernels of the matmuls can write the slices in their
-    places, `plan_workspace` removes the call, and else a kernel copies them.
+    positions, `plan_workspace` removes the call, and else a kernel copies them.
 
     Operands: a handle to a module with one public function.
     Attributes: columns, whether the kernels of matmuls may write columns of a tensor.
@@ -42,7 +42,7 @@ class AssembleParts(Tc.Operation, name="assemble_parts"):
 
 @dataclass(frozen=True)
 class _Part:
-    """A slice: its place along the axes of the tensor, the byte that it begins at, and whether it is columns."""
+    """A slice: its position along the axes of the tensor, the byte that it begins at, and whether it is columns."""
 
     offsets: tuple[int, ...]
     sizes: tuple[int, ...]

@@ -12,7 +12,7 @@ class BalanceReciprocals(Tc.Operation, name="balance_reciprocals"):
     The rewritten quotients are those that `tc.approximate_math` makes: 1 / d, where d is a sum of an `exp2` and a
     number, with the flag `afn`. An integer subtraction from the bits of d gives 1 / d with a relative error of at most
     5.1%, and two steps of Newton's iteration one of at most 2^-19. Their constants are larger than 2, so that the
-    errors, which are otherwise of one sign, are of both. d is limited to the number with the bits that are subtracted
+    errors, which are otherwise of one sign, are of both. d is limited to the value with the bits that are subtracted
     from: a larger one and an infinity make 0, like a reciprocal that is flushed. NaN stays NaN.
 
     Operands: a handle to any op.
@@ -23,7 +23,7 @@ class BalanceReciprocals(Tc.Operation, name="balance_reciprocals"):
 
 _MAGIC = 0x7EF35000
 _FIRST, _SECOND = 2.00134614, 2.00000091
-# The number with the bits of _MAGIC, of which the estimate is 0, also where subnormal numbers are not flushed.
+# The value with the bits of _MAGIC, of which the estimate is 0, also where subnormal numbers are not flushed.
 _LARGEST = float.fromhex("0x1.e6ap126")
 
 

@@ -22,13 +22,13 @@ class ComputeOnFragments(Tc.Operation, name="compute_on_fragments"):
 
     The lanes of a warp store their accumulators to a tile in shared memory, and the op reads the warp's part of it.
     Each such store becomes the op on its vector and a store to C; the tile is erased. Of a pair of products a lane has
-    the same places of both tiles, and the op takes the vectors of one place. Where tiles extend beyond C, a
+    the same positions of both tiles, and the op takes the vectors of one position. Where tiles extend beyond C, a
     warp whose part does compares rows and columns with the extents of C. Results that are reductions are folded in
     registers and between the lanes of a warp, and then between warps (`lib/partial_results`).
 
     Operands: a handle to the module, with the op in a function (`tc.outline_consumer`, `tc.outline_masked_consumer`).
     Refuses: other accesses to the tile than these stores: accumulators that do not stay in registers; vectors of a pair
-        of products in different places.
+        of products in different positions.
     """
 
     target: Handle
@@ -71,7 +71,7 @@ class _Vector:
 
     @property
     def keys(self) -> tuple[Hashable, Hashable]:
-        """What is equal for vectors of one row, and of one column."""
+        """Keys that are equal for vectors of one row, and of one column."""
         return key_of(self.row), key_of(self.column)
 
 
@@ -81,7 +81,7 @@ def _vectors(found: Outlined, rewriter: Rewriter) -> list[_Vector]:
     for other in others:
         places = {vector.keys: vector for vector in other}
         if {vector.keys for vector in first} != set(places):
-            raise Refusal(found.call, "expected that a lane holds the same places of both products")
+            raise Refusal(found.call, "expected that a lane holds the same positions of both products")
         for vector in first:
             vector.sums.extend(places[vector.keys].sums)
     return first

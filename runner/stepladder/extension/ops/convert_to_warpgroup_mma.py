@@ -58,7 +58,7 @@ def _check_types(matmul: ir.Operation, a: ir.Value, b: ir.Value, accumulator: ir
         raise Refusal(
             matmul,
             f"wgmma does not multiply {a_type} by {b_type}: expected two operands of one type, of "
-            f"{', '.join(_ACC_TYPES)}, and fp8 of either kind by the other",
+            f"{', '.join(_ACC_TYPES)}, and either fp8 type by the other",
         )
     if acc_type not in _ACC_TYPES[a_type]:
         accepted = " or ".join(_ACC_TYPES[a_type])

@@ -11,7 +11,7 @@ from stepladder.mlir.bindings import gpu, ir, nvgpu, nvvm
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.traverse import walk
 
-# What a thread does before others may read what it has copied.
+# Ops of a thread before others may read its copies.
 _ARRIVED = ("nvvm.cp.async.wait.group", "nvvm.fence.proxy")
 _STAGES = 3
 

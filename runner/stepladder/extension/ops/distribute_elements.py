@@ -86,7 +86,7 @@ def _is_i32(type_: ir.Type) -> bool:
 
 @dataclass
 class _Initial:
-    """What an output holds before: a number, or the elements of a buffer; neither where it is not initialized."""
+    """The initial content of an output: a scalar, or the elements of a buffer; neither if it is not initialized."""
 
     number: ir.Value | None = None
     buffer: ir.Value | None = None
@@ -277,7 +277,7 @@ class _Nest:
             loops: indices of the element in the part.
         """
         is_in: ir.Value | None = None
-        # What the part begins at depends on none of the indices that it is added to.
+        # The start of the part depends on none of the indices that it is added to.
         begins = self._computed(loops, [None] * self.outputs, {})
         for loop, (begin, _) in part.ranges.items():
             if begin is None:
@@ -286,7 +286,7 @@ class _Nest:
             if not isinstance(place.type, ir.IndexType):
                 place = arith.index_cast(ir.IndexType.get(), place)
             loops = {**loops, loop: arith.addi(loops[loop], place)}
-            # Unsigned: a place before the first element is not in the result either.
+            # Unsigned: a position before the first element is not in the result either.
             inside = less_than(loops[loop], index(self.sizes[loop]))
             is_in = inside if is_in is None else arith.andi(is_in, inside)
         with create_if(is_in) if is_in is not None else contextlib.nullcontext():
@@ -361,7 +361,7 @@ class _Nest:
         count: int | None = None,
         loaded: Mapping[int, ir.Value] | None = None,
     ) -> list[ir.Value]:
-        """Returns what the body yields in an iteration; `loaded` has elements of operands by their number."""
+        """Returns what the body yields in an iteration; `loaded` has elements of operands by their index."""
         values = self._computed(loops, so_far, loaded or {})
         return [values.get(value, value) for value in self.end.operands][:count]
 

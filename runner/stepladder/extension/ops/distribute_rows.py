@@ -24,7 +24,7 @@ class DistributeRows(Tc.Operation, name="distribute_rows"):
 
     Operands: a handle to a module with one function. Attributes: `threads`, of a block, a power of two of warps.
     Refuses other ops, parts of other buffers, a buffer that two ops write, a reduction that does not begin from a
-    number, what is no reduction along rows and no elementwise op on them, and arithmetic of fp8.
+    constant, what is no reduction along rows and no elementwise op on them, and arithmetic of fp8.
     """
 
     target: Handle
@@ -58,7 +58,7 @@ def distribute_rows(payload: ir.Operation, op: DistributeRows, rewriter: Rewrite
 
 
 def _starts(body: list[ir.Operation], ops: list[RowOp]) -> dict[ir.Value, ir.Value]:
-    """Returns the numbers that reductions begin from, by buffer; checks that one op writes each buffer."""
+    """Returns the values that reductions begin from, by buffer; checks that one op writes each buffer."""
     filled: dict[ir.Value, ir.Value] = {}
     starts: dict[ir.Value, ir.Value] = {}
     written: set[ir.Value] = set()
@@ -76,7 +76,7 @@ def _starts(body: list[ir.Operation], ops: list[RowOp]) -> dict[ir.Value, ir.Val
                 raise Refusal(item, "a result in a buffer that another op writes")
             written.add(root)
             if op.reduced and root not in filled:
-                raise Refusal(item, "a reduction that does not begin from a number")
+                raise Refusal(item, "a reduction that does not begin from a constant")
             is_read = bool(list(op.body.arguments[op.inputs + number].uses))
             if not op.reduced and is_read:
                 raise Refusal(item, "an elementwise op that reads its result")

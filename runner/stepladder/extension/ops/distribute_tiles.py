@@ -122,9 +122,7 @@ class _Distributor(Translation):
             self._elementwise(op)
         elif op.name == "arith.constant" and map_of(op.results[0]):
             if splat_of(op.results[0]) is None:
-                raise Refusal(
-                    op, "arith.constant of several numbers has a wg_map: a constant of one number is distributed"
-                )
+                raise Refusal(op, "arith.constant that is no splat has a wg_map: only a splat is distributed")
         else:
             return False
         return True

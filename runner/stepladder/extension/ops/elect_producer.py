@@ -19,7 +19,7 @@ class ElectProducer(Tc.Operation, name="elect_producer"):
 
 
 def _producer(launch: ir.Operation, first: int) -> ir.Operation:
-    """Returns the `scf.if` of the thread that issues loads, whose number is `first`."""
+    """Returns the `scf.if` of the thread that issues loads, whose index is `first`."""
     releases = [op for op in walk(launch, "nvvm.setmaxregister") if "decrease" in str(op.attributes["action"])]
     if len(releases) != 1:
         raise Refusal(launch, "expected a launch with specialized warps")

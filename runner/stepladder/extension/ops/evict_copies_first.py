@@ -14,7 +14,7 @@ class EvictCopiesFirst(Tc.Operation, name="evict_copies_first"):
     descriptor of C on the host. The hint is a 64-bit constant, as for `tc.evict_first`.
 
     Operands: a handle to any op with launches and their lowered kernels below.
-    Refuses: a copy of fewer bytes than 16, or of a number that is known at run time.
+    Refuses: a copy of fewer bytes than 16, or of a size that is only known at run time.
     """
 
     target: Handle

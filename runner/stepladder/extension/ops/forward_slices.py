@@ -23,7 +23,8 @@ class ForwardSlices(Tc.Operation, name="forward_slices"):
     and a slice of a filled tensor is a smaller filled tensor. A fill overwrites an empty tensor, and not a slice or the
     like: kernels have copies of fills, and do not read what was there.
 
-    Operands: a handle to a module with one public function. Slices at computed places, with strides, or that overlap an
+    Operands: a handle to a module with one public function. Slices at computed offsets, with strides, or that overlap
+        an
     insertion in part stay.
     """
 
@@ -65,7 +66,7 @@ def _fill_empty(fill: ir.Operation) -> None:
 
 
 def _place(op: ir.Operation) -> _Place | None:
-    """Returns the place of a slice; None of one that is not static, or has strides."""
+    """Returns the offsets of a slice; None if they are not static, or if it has strides."""
     offsets, sizes, strides = numbers_of(op)
     return None if _DYNAMIC in (*offsets, *sizes) or set(strides) - {1} else _Place(offsets, sizes)
 

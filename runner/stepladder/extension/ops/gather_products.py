@@ -8,8 +8,8 @@ from stepladder.mlir.traverse import users_of, walk
 class GatherProducts(Tc.Operation, name="gather_products"):
     """Moves the first of two `linalg.matmul` ops on tensors, and the views of its result, to the second.
 
-    What the second one reads then stands before both, and what reads their results after both: loops around them can
-    be fused.
+    Producers of the second one's operands are then before both, and users of their results after both: loops around
+    them can be fused.
 
     Operands: a handle to the module.
     Refuses: other matmuls than two in one block, of which the second does not read the first.

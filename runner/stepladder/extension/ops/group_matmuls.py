@@ -11,7 +11,7 @@ from stepladder.payload.matmul import find_matmul
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
 
-# What matmuls of one kernel have in common: types and layouts.
+# Common properties of the matmuls of one kernel: types and layouts.
 _Kind = tuple[str, ...]
 
 

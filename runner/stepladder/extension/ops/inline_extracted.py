@@ -42,7 +42,7 @@ def inline_extracted(payload: ir.Operation, op: InlineExtracted, rewriter: Rewri
             continue
         with extraction.location:
             value, new = _element(source, list(extraction.operands)[1:], ir.InsertionPoint(extraction))
-        # The copies stand for the extractions in the body, which is erased with its op.
+        # The copies represent the extractions in the body, which is erased with its op.
         erased = list(walk(source, _EXTRACT))
         pending = [item for item in pending if item not in erased] + new
         rewriter.replace_op(extraction, [value])

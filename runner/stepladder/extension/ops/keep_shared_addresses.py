@@ -8,7 +8,7 @@ from stepladder.mlir.traverse import walk
 class KeepSharedAddresses(Tc.Operation, name="keep_shared_addresses"):
     """Takes addresses in a block's own shared memory as addresses in that of its cluster, without a cast.
 
-    The window of `.shared::cta` is contained in that of `.shared::cluster`, so that the number stays. LLVM lowers the
+    The window of `.shared::cta` is contained in that of `.shared::cluster`, so that the address stays. LLVM lowers the
     `llvm.addrspacecast` between them by way of a generic address.
 
     Operands: a handle to ops with kernels of the LLVM dialect below them.

@@ -38,7 +38,7 @@ _BEFORE = 3
 
 @dataclass(frozen=True)
 class _Copy:
-    """What a preceding kernel copies.
+    """A copy by a preceding kernel.
 
     Attributes:
         launch: of the kernel.

@@ -9,10 +9,10 @@ from stepladder.mlir.traverse import walk
 
 
 class LowerFp8Casts(Tc.Operation, name="lower_fp8_casts"):
-    """Replaces `arith.extf` of fp8, and `arith.truncf` to it of f16, bf16 and f32, on numbers and on vectors.
+    """Replaces `arith.extf` of fp8, and `arith.truncf` to it of f16, bf16 and f32, on scalars and on vectors.
 
     Casts between fp8 and integers, which upstream's canonicalizer makes of two casts, are by way of f32 again.
-    Extensions become integer arithmetic. Numbers are rounded to nearest by `nvvm.convert.f32x2.to.f8x2`, or by integer
+    Extensions become integer arithmetic. Values are rounded to nearest by `nvvm.convert.f32x2.to.f8x2`, or by integer
     arithmetic; what is too large becomes NaN of f8E4M3FN, and infinity of f8E5M2, as `arith.truncf` has it.
 
     Operands: a handle to any op. Attributes: `instruction`, whether the GPU has the conversion.

@@ -115,7 +115,7 @@ class _Product:
 
     Args:
         mma: the op.
-        a, b: numbers of its operands with the matrix descriptors.
+        a, b: indices of its operands with the matrix descriptors.
     """
 
     def __init__(self, mma: ir.Operation, a: int = 0, b: int = 1) -> None:
@@ -298,7 +298,7 @@ def _lower_elements(cast: ir.Operation, rewriter: Rewriter) -> None:
     rewriter.erase_op(made)
 
 
-# What lowers an op, and the numbers of its operands that are matrix descriptors.
+# The lowering of an op, and the indices of its operands that are matrix descriptors.
 _LOWERINGS: dict[str, tuple[Callable[[ir.Operation], None], tuple[int, ...]]] = {
     WarpgroupMma3xtf32.OPERATION_NAME: (_lower_split_mma, (0, 1, 3, 4)),
     WarpgroupMma3xtf32Registers.OPERATION_NAME: (_lower_split_register_mma, (1, 4)),

@@ -17,8 +17,8 @@ class MapRepackingToThreads(Tc.Operation, name="map_repacking_to_threads"):
     """Converts ops that fill workspaces to launches, before the launch that reads them.
 
     Such an op is a `memref.copy` to one workspace, or a `linalg.generic` that computes elements of several workspaces
-    of the element at the same place of a buffer. Those of a function that follow one another become one `gpu.launch`,
-    whose first blocks do what the first op does, and so on; but none reads there what another one writes.
+    of the element at the same position of a buffer. Those of a function that follow one another become one
+    `gpu.launch`, whose first blocks do what the first op does, and so on; but none reads there what another one writes.
 
     A thread copies `bytes` bytes: a vector of each of several rows. The vector is the widest that divides the rows of
     the source, of up to 16 bytes, so that all its addresses are aligned; adjacent threads have adjacent vectors. All
@@ -32,7 +32,7 @@ class MapRepackingToThreads(Tc.Operation, name="map_repacking_to_threads"):
     Operands: a handle to any op; all such ops below are rewritten.
     Attributes: threads, of a block; bytes, that a thread copies, or writes of a row of a transpose.
     Refuses: a copy to something else than the matrix of a workspace, or of a source that is not contiguous; an op that
-        computes elements of others than those at the same place.
+        computes elements of others than those at the same position.
     """
 
     target: Handle
@@ -69,7 +69,7 @@ def _check(copy: ir.Operation, source: ir.Value) -> None:
         maps = [ir.AffineMapAttr(attribute).value for attribute in copy.attributes["indexing_maps"]]
         inputs = list(ir.DenseI32ArrayAttr(copy.attributes["operandSegmentSizes"]))[0]
         if inputs != 1 or any(map_ != ir.AffineMap.get_identity(map_.n_dims) for map_ in maps):
-            raise Refusal(copy, "expected elements that are computed of those at the same place of one buffer")
+            raise Refusal(copy, "expected elements that are computed of those at the same position of one buffer")
     type_ = ir.MemRefType(source.type)
     if type_.get_strides_and_offset()[0] != [math.prod(type_.shape[axis:]) for axis in range(1, type_.rank + 1)]:
         raise Refusal(copy, "expected a copy of a contiguous buffer")
@@ -115,7 +115,7 @@ class _Copy:
         """Creates the copy of what a block copies, at the insertion point.
 
         Args:
-            block: its number, among `blocks`.
+            block: its index, among `blocks`.
         """
         row = apply(lambda b: ir.AffineExpr.get_floor_div(b, self.across) * self.unroll, block)
         column = apply(
@@ -203,7 +203,7 @@ class _TransposedCopy(_Copy):
         """Creates the copy of what a block copies, at the insertion point.
 
         Args:
-            block: its number, among `blocks`.
+            block: its index, among `blocks`.
         """
         if self.matrices == 1:
             self.first_row = self.first_target = None

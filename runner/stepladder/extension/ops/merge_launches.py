@@ -17,7 +17,7 @@ class MergeLaunches(Tc.Operation, name="merge_launches"):
     """Replaces the launches of a function by one, of a kernel in which each is a range of the blocks.
 
     The kernel finds the range of its block, and runs the body of that launch's kernel on the parameters of the launch,
-    with the block's place in the range as its id. Launches of one kernel share a body, unless it keeps counts or
+    with the block's position in the range as its id. Launches of one kernel share a body, unless it keeps counts or
     partial results in global memory of its own. A block has the shared memory of one body, the largest.
 
     Operands: a handle to any op with one function with launches below. Refuses launches that may depend on each other:
@@ -94,7 +94,7 @@ def _check_independent(launches: Sequence[Launch]) -> None:
 
 
 def _is_read_only(buffer: ir.Value) -> bool:
-    """Tells whether a buffer is an argument that its function only reads; numbers are."""
+    """Tells whether a buffer is an argument that its function only reads; scalars are."""
     if not isinstance(buffer.type, ir.MemRefType):
         return True
     if not isinstance(buffer.owner, ir.Block):

@@ -25,8 +25,8 @@ def _evaluate(value: ir.Value, lane: int, others: dict[ir.Value, int]) -> int | 
     Args:
         value: the index.
         lane: the lane.
-        others: the number that each value other than the thread id (loop indices, block ids) is assumed to have; values
-            that are not in it are added, with an arbitrary number.
+        others: the integer that each value other than the thread id (loop indices, block ids) is assumed to have;
+            values that are not in it are added, with an arbitrary integer.
     """
     source = producer(value)
     if source is None or source.name == "gpu.block_id":

@@ -32,7 +32,7 @@ _KEEPS = "keeps_infinities"
 
 
 def _multiply(mma: ir.Operation, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
-    """Returns the product of tf32 that takes the place of `mma`, at the current insertion point."""
+    """Returns the product of tf32 that replaces `mma`, at the current insertion point."""
     attributes = attributes_of(mma) | {_MARK: ir.UnitAttr.get()}
     attributes.pop(_KEEPS, None)
     type_ = mma.results[0].type

@@ -96,7 +96,7 @@ def _address(load: ir.Operation, buffer: ir.Value) -> ir.Value:
 
 
 def _load(load: ir.Operation) -> ir.Value:
-    """Returns the registers of a fragment of bf16 that takes the place of one of f16."""
+    """Returns the registers of a fragment of bf16 that replaces one of f16."""
     cast = producer(load.operands[0])
     rows, columns, _, operand = mma_matrix(load.results[0].type)
     if cast is None or cast.name != _CAST or (rows, columns) != _SHAPE:
@@ -118,7 +118,7 @@ def _sums(fragment: ir.Value) -> ir.Value:
 
 
 def _multiply(product: ir.Operation) -> ir.Value:
-    """Returns the fragment of C that takes the place of a product's."""
+    """Returns the fragment of C that replaces a product's."""
     i32, f32 = ir.IntegerType.get_signless(32), ir.F32Type.get()
     a, b, c = product.operands
     registers = [llvm.extractvalue(i32, fragment, [number]) for fragment in (a, b) for number in range(_REGISTERS)]

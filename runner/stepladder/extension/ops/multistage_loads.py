@@ -26,7 +26,7 @@ class MultistageLoads(Tc.Operation, name="multistage_loads"):
 
     Operands: a handle to any op with one `gpu.launch` below.
     Attributes: stages, of the pipeline; with one stage the op does nothing.
-    Refuses: a main loop whose bounds are not constant, or that does not issue loads in one place.
+    Refuses: a main loop whose bounds are not constant, or that does not issue loads at one point.
     """
 
     target: Handle
@@ -63,7 +63,7 @@ def multistage_loads(payload: ir.Operation, op: MultistageLoads, rewriter: Rewri
         return
     issues = pipeline.issues_below(loop)
     if len(issues) != 1:
-        raise Refusal(loop, f"expected one place where loads are issued in the loop, found {len(issues)}")
+        raise Refusal(loop, f"expected one point where loads are issued in the loop, found {len(issues)}")
     issue = issues[0]
     lower, upper, step = bounds_over_k(loop)
     ahead = (stages - 1) * step

@@ -18,7 +18,7 @@ class NormalizeConsumer(Tc.Operation, name="normalize_consumer"):
     """Brings the `linalg.generic` ops that consume a matmul, or a batch, to the form that the epilogues compute.
 
     In this form one op makes all results: the product is its first operand, or both of a pair are its first two;
-    its destinations are C and the results beside it, and what C held before is read from the destination. Numbers that
+    its destinations are C and the results beside it, and what C held before is read from the destination. Scalars that
     are arguments of the function are operands too, and not values from outside of the body. Ops that
     two results, or an op and C, are made of are computed once. A product that starts from a tensor instead of zeros
     starts from zeros, and the consumer adds the tensor: the epilogue reads each of its elements once, as it does
@@ -73,11 +73,11 @@ class _Consumer:
         return len(self.operands) - 1
 
     def place_number(self, number: ir.Value) -> int | None:
-        """Returns which input a number is."""
+        """Returns the index of the input that a scalar is."""
         return self.place(number, ir.AffineMap.get(self.identity.n_dims, 0, []))
 
     def add_number(self) -> None:
-        """Adds a number that nothing reads: canonicalization erases an op of one map that copies an operand."""
+        """Adds a scalar that nothing reads: canonicalization erases an op of one map that copies an operand."""
         type_ = ir.ShapedType(self.operands[0].type).element_type
         self.place_number(arith.constant(type_, 0 if isinstance(type_, ir.IntegerType) else 0.0))
 
@@ -111,8 +111,8 @@ class _Inlined:
     Attributes:
         op: the old consumer.
         result: which of its results is read: fusion leaves some with several.
-        reads: by number of an argument of its body, the new input, what another op makes, or None for C.
-        numbers: the new input of a number from outside of its body, an argument of the function.
+        reads: by index of an argument of its body, the new input, what another op makes, or None for C.
+        numbers: the new input for a scalar from outside of its body, an argument of the function.
     """
 
     op: ir.Operation
@@ -122,7 +122,7 @@ class _Inlined:
 
 
 def _numbers_of(op: ir.Operation) -> list[ir.Value]:
-    """Returns the arguments of the function that the body of an op takes from outside: numbers."""
+    """Returns the arguments of the function that the body of an op takes from outside: scalars."""
     body = op.regions[0].blocks[0]
     values = [operand for inner in operations_of(body) for operand in inner.operands]
     return [value for value in values if isinstance(value.owner, ir.Block) and value.owner != body]
@@ -167,7 +167,7 @@ class _Inliner:
 
         Args:
             read: what it is.
-            arguments: of the new body, by number of the input; C's is None's.
+            arguments: of the new body, by index of the input; C's is None's.
         """
         if not isinstance(read, _Inlined):
             return arguments[read]
@@ -204,7 +204,7 @@ def _stores(payload: ir.Operation) -> list[ir.Operation]:
 
 
 def _place_of(store: ir.Operation) -> tuple[bool, int]:
-    """Returns what orders a store: whether it is to a workspace, and else the number of the argument."""
+    """Returns what orders a store: whether it is to a workspace, and else the index of the argument."""
     buffer = _argument_of(store.operands[1])
     return (True, 0) if is_workspace(buffer) else (False, ir.BlockArgument(buffer).arg_number)
 

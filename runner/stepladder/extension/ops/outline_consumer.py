@@ -15,7 +15,7 @@ class OutlineConsumer(Tc.Operation, name="outline_consumer"):
     The function takes the block's tile of the product, or those of a pair, and the row and the column at which the
     warp's begins, and then the other operands of the op, and returns the last, the tiles that the op writes. In the
     launch, the tile has no view, after which upstream's hoisting of transfers expects accesses to the accumulators,
-    and no arithmetic on numbers, at which `convert-vector-to-gpu` fails.
+    and no scalar arithmetic, at which `convert-vector-to-gpu` fails.
     `tc.compute_on_fragments` and `tc.map_consumer_to_lanes` replace the call.
 
     Operands: a handle to the module.

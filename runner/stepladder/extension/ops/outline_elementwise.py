@@ -147,7 +147,7 @@ def _part(value: ir.Value, stage: ir.Operation) -> list[ir.Operation]:
 
 
 def _make_fills(body: ir.Block) -> None:
-    """Has calls take tensors of one number that a kernel makes, and not the fill of a buffer."""
+    """Has calls take splat tensors that a kernel makes, and not the fill of a buffer."""
     for call in (item for item in operations_of(body) if item.name == "func.call"):
         for value in list(call.operands):
             source = producer(value)
@@ -184,7 +184,7 @@ def _layout(part: ir.Operation) -> tuple[list[int], list[int]]:
 
 
 def _copied(value: ir.Value, user: ir.Operation) -> ir.Value:
-    """Returns a copy of a tensor, made before an op; of one number, which no kernel alone reads, an op that writes
+    """Returns a copy of a tensor, made before an op; of a splat, which no kernel alone reads, an op that writes
     it."""
     with ir.InsertionPoint(user), user.location:
         empty = ir.Operation.create("tensor.empty", results=[value.type]).results[0]
@@ -199,7 +199,7 @@ def _copied(value: ir.Value, user: ir.Operation) -> ir.Value:
 
 
 def _number(value: ir.Value) -> ir.Value | None:
-    """Returns the number that all elements of a tensor are, of a fill or a constant; None for other tensors."""
+    """Returns the scalar that all elements of a tensor are, of a fill or a constant; None for other tensors."""
     source = producer(value)
     if source is not None and source.name == "linalg.fill":
         return source.operands[0]

@@ -15,7 +15,7 @@ class OutlineInPlace(Tc.Operation, name="outline_in_place"):
     """Moves each elementwise op whose result takes the memory of an argument to a private function, and marks its
     argument alike.
 
-    A result that no elementwise op makes of the argument's elements at the same places, or whose argument another op
+    A result that no elementwise op makes of the argument's elements at the same positions, or whose argument another op
     reads too, gets memory of its own: the argument is not marked any more.
 
     Operands: a handle to a module with one public function on tensors. Refuses a mark of a result that does not exist,

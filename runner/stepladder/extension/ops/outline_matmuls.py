@@ -54,16 +54,16 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
     A second matmul of the same A comes into the group with the op that combines both (`payload.pairs`), where `pairs`
     is 1 and nothing else reads what it makes.
 
-    Elementwise ops that make A or B from narrower numbers of the function's arguments, as those that dequantize
+    Elementwise ops that make A or B from narrower values of the function's arguments, as those that dequantize
     weights, come into the group where `dequantizing` is 1 and the matmul alone reads what they make. A pair of products
     takes what kernels of their own dequantize.
 
     An elementwise op whose body does not read the tensor that it writes over gets an empty one in its place, and a
-    number that of a tensor that repeats it: arithmetic on whole tensors becomes ops with both.
+    scalar that of a splat tensor: arithmetic on whole tensors becomes ops with both.
 
     Roundings of constants are folded first, and comparisons with constants are those of the type that is compared, as
-    no epilogue computes in f64, in which front ends write numbers. Zero points become corrections of the products
-    (`payload.zero_points`), whose sums are kernels of their own. An A or B that is one number is copied to a buffer,
+    no epilogue computes in f64, in which front ends write constants. Zero points become corrections of the products
+    (`payload.zero_points`), whose sums are kernels of their own. An A or B that is a splat is copied to a buffer,
     which another kernel writes. What elementwise ops after a matmul read of its A and B is an argument of its own.
 
     Operands: a handle to a module with one public function, which gets the attribute `has_stages`. Refuses a matmul
@@ -116,7 +116,7 @@ def _with_dequantizing(product: ir.Operation, ops: list[ir.Operation], result: i
 
 
 def _store_constants(product: ir.Operation) -> None:
-    """Has a kernel write an A or B that is one number, such as the first state of a recurrent layer, to a buffer."""
+    """Has a kernel write an A or B that is a splat, such as the first state of a recurrent layer, to a buffer."""
     for place, value in enumerate(list(product.operands)[:2]):
         sources = layout_sources(product, [value])
         first = producer(sources[-1].operands[0] if sources else value)
@@ -149,7 +149,7 @@ def _read_apart(product: ir.Operation) -> None:
 
 
 def _is_other_number(start: ir.Operation) -> bool:
-    """Tells whether what a matmul starts from is copies of a constant number other than 0."""
+    """Tells whether a matmul starts from a splat constant other than 0."""
     number = repeated_number(start.results[0])
     return number is not None and number.value != 0
 

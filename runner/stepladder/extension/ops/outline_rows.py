@@ -21,7 +21,7 @@ class OutlineRows(Tc.Operation, name="outline_rows"):
 
     A chain has a reduction along rows that lanes can compute, and the ops over the same rows that read its result or
     make what it reads, such as those of a softmax or a layer norm; a reduction of long rows may be alone. Ops that
-    depend on a chain and stand in it move after it. Other ops are left as they are.
+    depend on a chain and are inside of it move after it. Other ops are left as they are.
 
     Operands: a handle to a module with one public function.
     """

@@ -25,8 +25,8 @@ _USES = ("func.call", "memref.copy")
 
 @dataclass
 class _Buffer:
-    """An intermediate buffer: its `memref.alloc`, its bytes, the numbers of the first and last op that use it, and its
-    place."""
+    """An intermediate buffer: its `memref.alloc`, its bytes, the positions of the first and last op that use it, and
+    its position."""
 
     alloc: ir.Operation
     size: int
@@ -44,10 +44,10 @@ class PlanWorkspace(Tc.Operation, name="plan_workspace"):
 
     A buffer that is returned in another shape is the result's.
 
-    Kernels write the parts of a tensor that a stage assembles (`assemble_parts`) in their places in its buffer, or in a
-    result of the function, and the call of the stage goes: the buffer lives from the first write of a part on. Columns
-    are views with a pitch, which the argument of their kernel's function gets too. Where a part has no buffer of its
-    own, such as one that is a result, the call stays, and its kernel copies.
+    Kernels write the parts of a tensor that a stage assembles (`assemble_parts`) in their positions in its buffer, or
+    in a result of the function, and the call of the stage goes: the buffer lives from the first write of a part on.
+    Columns are views with a pitch, which the argument of their kernel's function gets too. Where a part has no buffer
+    of its own, such as one that is a result, the call stays, and its kernel copies.
 
     Operands: a handle to a module with one public function on buffers. Refuses buffers that are used otherwise than by
     calls and copies, and of sizes that are not static.
@@ -114,7 +114,7 @@ def _write_results(body: ir.Block, rewriter: Rewriter) -> None:
 
 
 def _places(payload: ir.Operation, body: ir.Block) -> dict[ir.Operation, int]:
-    """Returns the places of ops in the order of launches: the calls of a group are one launch, in which each may run
+    """Returns the positions of ops in the order of launches: the calls of a group are one launch, in which each may run
     before each other one. Between them there are allocations alone."""
     groups = {symbol_of(function): group_of(function) for function in walk(payload, "func.func")}
     places: dict[ir.Operation, int] = {}

@@ -37,7 +37,7 @@ def prefetch_tiles(payload: ir.Operation, op: PrefetchTiles, rewriter: Rewriter)
 
 
 def _moved(loop: ir.Operation) -> list[tuple[int, ir.Operation]]:
-    """Returns the numbers of the carried tiles that are loaded and moved on, and the ops that move them."""
+    """Returns the indices of the carried tiles that are loaded and moved on, and the ops that move them."""
     found = []
     carried = list(body_of(loop).arguments)[1:]
     for number, (argument, yielded) in enumerate(zip(carried, terminator_of(body_of(loop)).operands)):

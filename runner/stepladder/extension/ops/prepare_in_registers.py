@@ -12,17 +12,18 @@ class PrepareInRegisters(Tc.Operation, name="prepare_in_registers"):
     """Replaces the MMA of a k step by one for each 16 steps of k, with A in registers, where elementwise ops make it.
 
     TMA loads what A is made from, the largest buffer that the ops read, to the stages in place of A. Each thread reads
-    the numbers for its elements of A, and computes these two at a time, by the ops of the payload. It loads what the
-    ops read beside them, such as scales, from global memory: before the loop over k what is the same for all steps, and
-    the rest one step ahead. A warpgroup computes the registers of an MMA while those before it run. It waits for the
-    MMA of the step before that has read the registers of the same place.
+    the source elements of its elements of A, and computes these two at a time, by the ops of the payload. It loads what
+    the ops read beside them, such as scales, from global memory: before the loop over k what is the same for all steps,
+    and the rest one step ahead. A warpgroup computes the registers of an MMA while those before it run. It waits for
+    the MMA of the step before that has read the same registers.
 
     All threads read a stage, so that a thread of each warp releases it.
 
     Operands: a handle to any op with one `gpu.launch` below, and the function of the ops that make A.
     Attributes: first, at whose multiples the rows of tiles begin.
-    Refuses: an A that no such function makes; numbers in an order that is neither that of rows nor of columns of A, or
-        whose rows TMA does not take; rows of tiles that begin within those that share a number; more than one MMA.
+    Refuses: an A that no such function makes; source elements in an order that is neither that of rows nor of columns
+        of A, or whose rows TMA does not take; rows of tiles that begin within those that share a source element; more
+        than one MMA.
     """
 
     target: Handle

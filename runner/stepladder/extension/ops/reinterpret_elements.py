@@ -29,7 +29,7 @@ _ARITHMETIC = ("arith.", "math.")
 _CONSTANTS = ("arith.constant",)
 
 
-# Element type -> the one that takes its place.
+# Element type -> the one that replaces it.
 _Types = dict[ir.Type, ir.Type]
 
 

@@ -22,7 +22,7 @@ class RowStoreEpilogue(Tc.Operation, name="row_store_epilogue"):
     Operands: a handle to any op with one `gpu.launch` below.
     Attributes: lines, of 128 bytes, of a row that the buffer holds at a time; warpgroups, that store.
     Refuses: accumulators that reach C in another way than by a copy, an elementwise op or an addition; tiles that begin
-        at other than multiples of a unit; matrices of a batch that begin at such places; a transposed C.
+        at other than multiples of a unit; matrices of a batch that begin at such positions; a transposed C.
     """
 
     target: Handle

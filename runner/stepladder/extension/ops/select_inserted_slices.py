@@ -13,7 +13,7 @@ from stepladder.mlir.traverse import producer
 class SelectInsertedSlices(Tc.Operation, name="select_inserted_slices"):
     """Rewrites each `tensor.insert_slice` of a function as a `linalg.generic` that computes the whole result.
 
-    An element of the result is one of the slice (`tensor.extract`) where its indices lie in it, and one of the tensor
+    An element of the result is one of the slice (`tensor.extract`) where its indices are in it, and one of the tensor
     that the slice is inserted into elsewhere. As a linalg op an insertion fuses with elementwise ops and with other
     insertions, those of a concatenation for example.
 

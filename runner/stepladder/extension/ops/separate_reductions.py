@@ -17,7 +17,7 @@ class SeparateReductions(Tc.Operation, name="separate_reductions"):
     workspace, and a function with a `linalg.reduce`, which is called at the end, folds the workspace.
 
     The elementwise op is fused into the others on the product, which store several results. The epilogue then folds
-    values in registers, and takes the place of the workspace and of its reduction. Results of 16 bits are folded in
+    values in registers, and replaces the workspace and its reduction. Results of 16 bits are folded in
     f32.
 
     Operands: a handle to the module, whose one function is in the normal form (`tc.normalize_payload`).

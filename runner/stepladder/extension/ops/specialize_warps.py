@@ -22,7 +22,7 @@ class SpecializeWarps(Tc.Operation, name="specialize_warps"):
 
     Operands: a handle to any op with one `gpu.launch` below.
     Attributes: producer_registers and consumer_registers per thread, multiples of 8.
-    Refuses: a launch that does not issue loads in one place, such as one with specialized warps.
+    Refuses: a launch that does not issue loads at one point, such as one with specialized warps.
     """
 
     target: Handle
@@ -84,7 +84,7 @@ def specialize_warps(payload: ir.Operation, op: SpecializeWarps, rewriter: Rewri
     launch = launches.find_launch(payload)
     issues = pipeline.issues_below(launch)
     if len(issues) != 1:
-        raise Refusal(launch, f"expected one place where loads are issued, found {len(issues)}")
+        raise Refusal(launch, f"expected one point where loads are issued, found {len(issues)}")
     thread_count = launches.launch_sizes(launch, launches.BLOCK)[0]
     launches.set_launch_sizes(launch, launches.BLOCK, [thread_count + WARPGROUP, 1, 1])
     barrier = pipeline.prologue_barrier(launch)

@@ -23,7 +23,7 @@ from stepladder.mlir.traverse import defining_op, users_of, walk
 class SplitAIntoTf32(Tc.Operation, name="split_a_into_tf32"):
     """Splits B into large and small parts in workspaces, and A in the registers of the threads that multiply it.
 
-    TMA loads tiles of A as it is, also where its rows lie along m and A was to be copied to a transpose. Each thread
+    TMA loads tiles of A as it is, also where it is M-major and A was to be copied to a transpose. Each thread
     reads its elements of a tile, and splits them as `tc.split_into_tf32` does. `tc.warpgroup_mma_3xtf32_registers`
     multiplies the parts.
 

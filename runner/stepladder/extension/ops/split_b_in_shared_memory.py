@@ -18,16 +18,16 @@ from stepladder.mlir.traverse import defining_op, users_of, walk
 class SplitBInSharedMemory(Tc.Operation, name="split_b_in_shared_memory"):
     """Loads tiles of the unmodified B, and splits them in shared memory before the MMA.
 
-    The threads of the MMA replace each element of a tile by its large part, and store the small part at the same place
-    of a second tile, so that neither layout nor swizzle matters. A proxy fence and a named barrier order the stores
-    before the reads of the MMA.
+    The threads of the MMA replace each element of a tile by its large part, and store the small part at the same
+    position of a second tile, so that neither layout nor swizzle matters. A proxy fence and a named barrier order the
+    stores before the reads of the MMA.
 
-    A B whose rows lie along n, of which `tc.transpose_operands` made a transposed copy, is loaded as it is, and the
-    threads transpose its tiles: they read all elements, wait for each other, and then store both parts along k.
+    An N-major B, of which `tc.transpose_operands` made a transposed copy, is loaded as it is, and the threads transpose
+    its tiles: they read all elements, wait for each other, and then store both parts K-major.
 
     Operands: a handle to any op with one `gpu.launch` below.
     Refuses: a launch without one MMA of two parts with A in registers, which `tc.split_a_into_tf32` creates; a B whose
-        row pitch is no multiple of 16 bytes; a tile of a B along n of more than 32 elements for each thread.
+        pitch is no multiple of 16 bytes; a tile of an N-major B of more than 32 elements for each thread.
     """
 
     target: Handle
@@ -91,7 +91,7 @@ class _Parts:
         """Returns the stage that the MMA reads, at the insertion point."""
         return stage_of(self.generates[0], self.tiles[0])
 
-    def load_along_k(self, mma: ir.Operation) -> None:
+    def load_k_major(self, mma: ir.Operation) -> None:
         """Loads tiles of the source in place of those of the large part."""
         tma.check_buffer(mma, self.source, "B")
         first, type_ = self.descriptors[0], self.casts[0].results[0].type
@@ -100,12 +100,12 @@ class _Parts:
         first.operands[0] = cast.results[0]
         self.generates[1].operands[1] = first.results[0]
 
-    def stage_along_k(self) -> Stage:
+    def stage_k_major(self) -> Stage:
         """Returns the stage that is split, at the insertion point."""
         return Stage([tile.results[0] for tile in self.tiles], self.thread_count, self._stage())
 
-    def load_along_n(self, original: ir.Value, rewriter: Rewriter) -> SourceTile:
-        """Loads tiles of a matrix with rows along n in place of those of the large part, and returns them.
+    def load_n_major(self, original: ir.Value, rewriter: Rewriter) -> SourceTile:
+        """Loads tiles of an N-major matrix in place of those of the large part, and returns them.
 
         Args:
             original: the matrix, of which the source is the transpose.
@@ -136,7 +136,7 @@ class _Parts:
             erase_unused(view, rewriter)
         return tile
 
-    def stage_along_n(self, tile: SourceTile, rewriter: Rewriter) -> Stage:
+    def stage_n_major(self, tile: SourceTile, rewriter: Rewriter) -> Stage:
         """Returns the stage that is split and transposed, at the insertion point, and describes its parts to the MMA.
 
         Args:
@@ -176,8 +176,12 @@ def split_b_in_shared_memory(payload: ir.Operation, op: SplitBInSharedMemory, re
     parts = _Parts(launch, mma)
     _erase_loads(launch, parts.descriptors[1], rewriter)
     original = memory.source_of_transpose(parts.source)
-    tile = parts.load_along_n(original, rewriter) if original is not None else parts.load_along_k(mma)
+    tile = None
+    if original is None:
+        parts.load_k_major(mma)
+    else:
+        tile = parts.load_n_major(original, rewriter)
     with _before_split_of_a(mma), mma.location:
-        stage = parts.stage_along_k() if tile is None else parts.stage_along_n(tile, rewriter)
+        stage = parts.stage_k_major() if tile is None else parts.stage_n_major(tile, rewriter)
         stage.split()
     parts.erase(rewriter)

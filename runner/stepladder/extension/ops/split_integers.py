@@ -38,7 +38,7 @@ class SplitIntegers(Tc.Operation, name="split_integers"):
     are from 0 to 255, which the body extends without a sign. Digits of which the product is a multiple of what sums
     wrap at are left out. Narrower sums are computed in i32 and cut off. Sums of 64 bits add those of 32, which must not
     wrap. Integers of less than 8 bits are extended. Where elementwise ops in front extend an operand, its digits are
-    those of the narrow numbers; views and transposes between are created again.
+    those of the narrow values; views and transposes between are created again.
 
     Operands: a handle to a module with one public function on tensors. Refuses sums in i64 of so many products that
     those of digits may exceed i32.
@@ -56,7 +56,7 @@ class _Factor(NamedTuple):
 
 
 class _Digit(NamedTuple):
-    """A tensor of i8, the bits that its numbers are shifted by, and whether they have a sign."""
+    """A tensor of i8, the bits that its elements are shifted by, and whether they have a sign."""
 
     value: ir.Value
     shift: int
@@ -121,7 +121,7 @@ def _is_extended_before(product: ir.Operation) -> bool:
 def _narrowed(factor: _Factor) -> _Factor:
     """Returns a factor of what elementwise ops before the product extend, which has fewer digits.
 
-    Views and transposes between are created again, of the narrow numbers, at the insertion point.
+    Views and transposes between are created again, of the narrow integers, at the insertion point.
     """
     views: list[ir.Operation] = []
     found, value = factor, factor.value
@@ -131,7 +131,7 @@ def _narrowed(factor: _Factor) -> _Factor:
             views.append(op)
             continue
         extension, bits = _extension(op), _bits(value)
-        # A number with a sign that is extended without one later is another number.
+        # A signed integer that is zero-extended later is another integer.
         if bits is None or extension is None or (extension == _SIGNED and not found.is_signed):
             break
         found = _Factor(_viewed(value, views), bits, extension == _SIGNED)

@@ -164,7 +164,7 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
         turns = reduction.turns(threads.thread_id(), thread_count)
         loads_early = writes.can_load_early()
         if len(turns) <= _MAX_TURNS and (loads_early or all(limit is None for _, _, limit in turns)):
-            # What does not depend on other blocks is computed while they are waited for.
+            # Ops that do not depend on other blocks are computed before the wait for these.
             ready = [
                 (workspace.runs(number), reduction.load(number) if loads_early else None) for number, _, _ in turns
             ]

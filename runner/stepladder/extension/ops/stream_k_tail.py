@@ -125,7 +125,7 @@ def _check_types(launch: ir.Operation, loops: list[ir.Operation]) -> None:
 
 @dataclass(frozen=True)
 class _Work:
-    """What a block computes in a wave: a tile, from k step `first` to k step `last`, exclusive."""
+    """The work of a block in a wave: a tile, from k step `first` to k step `last`, exclusive."""
 
     tile: ir.Value
     first: ir.Value
@@ -145,7 +145,7 @@ def _convert_to_waves(tiles: ir.Operation, loop: ir.Operation, partition: _Parti
         step: of the loop over k.
 
     Returns:
-        What a wave computes.
+        The work of a wave.
     """
     cell = tiles.operands[0]
     with ir.InsertionPoint(tiles), tiles.location:

@@ -18,7 +18,7 @@ class TilesToSharedMemory(Tc.Operation, name="tiles_to_shared_memory"):
     Tiles of A and B that the work-group loads become copies to shared memory, `tile_mma` a `linalg.matmul` of them. An
     operand that is stored as its transpose is copied as it is stored. Several blocks share a tile of C that is larger
     than theirs: its parts do not depend on each other. Prefetches are left out: the stages of shared memory take their
-    place. The maps are left out: warps, or warpgroups, take tiles of their own.
+    position. The maps are left out: warps, or warpgroups, take tiles of their own.
 
     Where tiles need not be whole, the tiles in shared memory are, with zeros beyond the matrices, and the sums are in
     one as well, which is copied to C. Else the matmul adds to C in memory. Where elementwise ops follow the product,

@@ -43,13 +43,13 @@ class TilesToXegpu(Tc.Operation, name="tiles_to_xegpu"):
     """Replaces tiles of subgroups by descriptors of XeGPU, and their offsets by indices that loops carry.
 
     A column-major tile becomes the block of the row-major matrix, transposed in registers. Elements beyond the matrix
-    are zero by the hardware's bounds; another padding takes their place by a mask. Tiles with fewer columns than a
+    are zero by the hardware's bounds; another padding replaces them by a mask. Tiles with fewer columns than a
     block, atomic updates and scatter tiles are accessed by element. Shared local memory has descriptors of its own.
 
     Operands: a handle to any op; the launches below are rewritten.
     Refuses: tiles of work-groups; bases whose shape or strides are not constants, or whose rows are not those of a 2D
         block operation (at least 64 bytes, a pitch that is a multiple of 16); scatter tiles of one dimension, or of a
-        memref without a static size; constants of several numbers; tiles of shared local memory that may not be within
+        memref without a static size; constants that are no splats; tiles of shared local memory that may not be within
         it; atomic updates of other types; products and reductions that blocks of an instruction do not divide; 16-bit
         elements that are transposed from an odd offset; transposes of other vectors than loaded ones.
     """
@@ -57,7 +57,7 @@ class TilesToXegpu(Tc.Operation, name="tiles_to_xegpu"):
     target: Handle
 
 
-_DYNAMIC = ir.ShapedType.get_dynamic_size()  # stands for an offset that is an operand
+_DYNAMIC = ir.ShapedType.get_dynamic_size()  # represents an offset that is an operand
 # Cache hints of the levels 1 to 3, by locality.
 _HINTS = (
     ("uncached", "uncached", "uncached"),
@@ -80,7 +80,7 @@ def tiles_to_xegpu(payload: ir.Operation, op: TilesToXegpu, rewriter: Rewriter) 
 
 @dataclass(frozen=True)
 class _Described:
-    """What a tile is beside its offsets.
+    """The description of a tile, except its offsets.
 
     Attributes:
         type: of the tile.
@@ -102,7 +102,7 @@ def _xegpu(name: str, operands: list[ir.Value], results: list[ir.Type], attribut
 
 
 class _Conversion(Translation):
-    """Converts one launch: two indices, row and column, stand for a tile."""
+    """Converts one launch: two indices, row and column, replace a tile."""
 
     def __init__(self, launch: ir.Operation) -> None:
         super().__init__(launch)
@@ -121,7 +121,7 @@ class _Conversion(Translation):
             self.described[like] = self.described[value]
 
     def types_of(self, like: ir.Value) -> list[ir.Type]:
-        """Returns the types of what stands for a carried value."""
+        """Returns the types of the replacements of a carried value."""
         if not is_tile(like.type):
             return [like.type]
         tile = read_tile(like.type)
@@ -146,7 +146,7 @@ class _Conversion(Translation):
         return True
 
     def _by_column(self, op: ir.Operation) -> bool:
-        """Creates an elementwise op for each column of its vectors, where columns stand for them."""
+        """Creates an elementwise op for each column of its vectors, if columns replace them."""
         operands = [self.standing(operand) for operand in op.operands]
         if max(map(len, operands), default=1) == 1:
             return False
@@ -154,11 +154,11 @@ class _Conversion(Translation):
         return True
 
     def standing(self, value: ir.Value) -> list[ir.Value]:
-        """Returns what stands for a value: itself, another value, or its columns."""
+        """Returns the replacement of a value: itself, another value, or its columns."""
         return self.values.get(value, [value])
 
     def whole(self, op: ir.Operation, value: ir.Value) -> ir.Value:
-        """Returns the vector that stands for an operand; refuses one that columns stand for."""
+        """Returns the vector that replaces an operand; refuses one that columns replace."""
         columns = len(self.standing(value))
         if columns > 1:
             raise undistributed(op, f"{op.name} of {columns} columns", f"a multiple of {COLUMNS}")
@@ -390,7 +390,7 @@ def _atomic_kind(op: ir.Operation) -> str:
 
 
 def _is_table(value: ir.Value) -> bool:
-    """Returns whether a vector is a constant of several numbers."""
+    """Returns whether a vector is a constant that is no splat."""
     source = producer(value)
     is_constant = source is not None and source.name == "arith.constant"
     return is_constant and isinstance(value.type, ir.VectorType) and splat_of(value) is None

@@ -9,10 +9,10 @@ class UnwrapVectors(Tc.Operation, name="unwrap_vectors"):
     """Gives values of type `vector<1xT>` the type `T`: SPIR-V has no vectors of one element.
 
     A lane's part of a row of 16 elements is such a vector. Elementwise ops, loads and stores of the LLVM dialect take
-    numbers as well; insertions and extractions go away, and shuffles become insertions.
+    scalars as well; insertions and extractions go away, and shuffles become insertions.
 
     Operands: a handle to any op; the functions of the LLVM dialect below are rewritten.
-    Refuses: a constant of several numbers for one.
+    Refuses: a non-splat constant for one.
     """
 
     target: Handle

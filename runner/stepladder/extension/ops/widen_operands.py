@@ -12,27 +12,28 @@ from stepladder.mlir.types import FITS_TF32, bit_width, element_of, is_fp8
 from stepladder.payload.producers import PREPARED
 
 _EXTENSION, _ROUNDING = "arith.extf", "arith.truncf"
-_FP8_BITS, _HALF_BITS = 8, 16  # f16 and bf16 have all numbers of both kinds of fp8
+_FP8_BITS, _HALF_BITS = 8, 16  # f16 and bf16 represent all values of both fp8 types
 _ALL_FP8 = 2
 
 
 class WidenOperands(Tc.Operation, name="widen_operands"):
     """Casts operands of products, by elementwise ops, to one floating-point type that kernels multiply.
 
-    Operands of two types get the narrowest type that has the numbers of either: that of the wider operand, f32 of f16
-    and bf16, f16 of both kinds of fp8. With sums of f64 they get f64, and fp8 with sums of f16, or as `fp8` says, f16.
-    Operands of more bits than the sums, which the body rounds to their type, are rounded by the elementwise op. The
-    product becomes a `linalg.generic`. It computes the same numbers, as its body cast the elements before it multiplied
-    them.
+    Operands of two types get the narrowest type that represents the values of either: that of the wider operand, f32 of
+    f16 and bf16, f16 of both kinds of fp8. With sums of f64 they get f64, and fp8 with sums of f16, or as `fp8` says,
+    f16. Operands of more bits than the sums, which the body rounds to their type, are rounded by the elementwise op.
+    The product becomes a `linalg.generic`. It computes the same values, as its body cast the elements before it
+    multiplied them.
 
     Where the payload extends fp8 that no kernel multiplies, an op of its own extends it to f16 first. The extensions of
     fp8 to f16 have the attribute `prepared`: they are no part of the product.
 
     Where kernels do not multiply bf16, operands that the payload extends from fp8 to bf16 become f16, which has their
-    numbers too.
+    values too.
 
-    A product of f32 whose operands are both extended from narrower numbers, here or in the payload, is marked
-    `fits_tf32`: tf32 has the 11 bits of an f16 significand and the exponents of bf16, and so has all their numbers.
+    A product of f32 whose operands are both extended from narrower values, here or in the payload, is marked
+    `fits_tf32`: tf32 has the 11 bits of an f16 significand and the exponents of bf16, and so represents all their
+    values.
 
     Operands: a handle to a module with one public function on tensors.
     Attributes: fp8, what else is extended: nothing, 0, products of both kinds of fp8, which `wgmma` multiplies, 1, or
@@ -107,7 +108,7 @@ def _clone_body(product: ir.Operation, body: ir.Block) -> None:
 
 def _is_cast(product: ir.Operation, element: ir.Type) -> bool:
     """Tells whether the body of a product casts the factors of other types first of all, so that they may be cast to a
-    type before: extends them to one that has its numbers, or rounds them to it."""
+    type before: extends them to one that represents its values, or rounds them to it."""
     body = product.regions[0].blocks[0]
     factors = [factor for factor in list(body.arguments)[:2] if factor.type != element]
     return all(_casts(op, element) for op in operations_of(body) if set(op.operands) & set(factors))
@@ -121,7 +122,7 @@ def _casts(op: ir.Operation, element: ir.Type) -> bool:
 
 
 def _is_extended_from_halves(value: ir.Value) -> bool:
-    """Tells whether all numbers of a tensor of f32 are of f16, bf16 or fp8."""
+    """Tells whether all elements of a tensor of f32 are values of f16, bf16 or fp8."""
     while bit_width(element_of(value.type)) > _HALF_BITS:
         source = producer(value)
         if source is None or not is_layout(source):

@@ -101,7 +101,7 @@ class Entry:
 
 
 def problem_key(problem: Problem) -> str:
-    """Returns the text that stands for a problem: sizes, types, those of the products where they are others, layouts,
+    """Returns the text that represents a problem: sizes, types, those of the products where they are others, layouts,
     whether it accumulates, and its epilogue; of a batch also what is broadcast.
 
     Args:
@@ -120,7 +120,7 @@ def problem_key(problem: Problem) -> str:
 
 
 def _epilogue_key(problem: Problem) -> str:
-    """Returns the text that stands for the elementwise ops after a product; empty where there are none.
+    """Returns the text that represents the elementwise ops after a product; empty where there are none.
 
     Those before it are kernels of their own, which knobs do not change.
     """
@@ -149,7 +149,7 @@ class Database:
 
     Args:
         path: its file, which need not exist.
-        warn: called with a line where the file is damaged or newer; prints to standard error unless told.
+        warn: called with a line where the file is damaged or newer; default: print to standard error.
     """
 
     def __init__(self, path: Path, warn: Callable[[str], None] | None = None) -> None:

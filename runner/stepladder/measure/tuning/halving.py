@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-# Rounds before half of the kernels are dropped; rounds at most until the last two are told apart.
+# Rounds before half of the kernels are dropped; rounds at most until the last two are distinguished.
 ROUNDS, MAX_ROUNDS = 3, 15
 
 # Times the named contestants once each, in turn; returns name -> us of a launch.
@@ -19,7 +19,7 @@ class Selection:
 
     Args:
         winner: its name.
-        apart: whether its times and those of the second lie apart: the middle half of their ratios is below 1.
+        apart: whether its times and those of the second differ: the middle half of their ratios is below 1.
         samples: name -> us of a launch, in every round that it was in.
         ratios: name -> the reference's time over its own, in every round; empty without a reference.
     """
@@ -42,7 +42,7 @@ def select(names: Sequence[str], reference: str | None, measure: Round) -> Selec
     """Returns the fastest contestant.
 
     Every round times all that are still in, and the reference. After ROUNDS the slower half is dropped, by the median
-    of what is compared within a round; the last two run until their times lie apart, or MAX_ROUNDS.
+    of what is compared within a round; the last two run until their times differ, or MAX_ROUNDS.
 
     Args:
         names: of the contestants, at least one, each once.

@@ -30,7 +30,7 @@ _WORKER = (sys.executable, "-m", "stepladder.measure.tuning.worker")
 
 @dataclass
 class Measured:
-    """What came of measuring a problem: the result of the process, and settings that were excluded, with why."""
+    """The outcome of measuring a problem: the result of the process, and settings that were excluded, with why."""
 
     result: dict[str, Any]
     excluded: dict[str, str] = field(default_factory=dict)

@@ -52,7 +52,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is tuned.
+    """A plan of the tuner: problems, and the settings to build and measure for each.
 
     Args:
         pipeline: name or file of the pipeline, as it was given.

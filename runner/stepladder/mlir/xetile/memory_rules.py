@@ -226,7 +226,7 @@ def prefetch_tile(op: ir.Operation) -> None:
 
 
 def update_tile_offset(op: ir.Operation) -> None:
-    """A tile at another place of its matrix.
+    """A tile at other offsets in its matrix.
 
     Args:
         op: `xetile.update_tile_offset`.

@@ -53,7 +53,7 @@ def is_tile(type_: ir.Type) -> bool:
 
 
 def numbers(attribute: ir.Attribute, what: str, count: int | None = None) -> tuple[int, ...]:
-    """Returns the numbers of an array attribute.
+    """Returns the integers of an array attribute.
 
     Args:
         attribute: of any kind.
@@ -88,7 +88,7 @@ def read_wg_map(attribute: ir.Attribute) -> WgMap:
         attribute: of any kind.
 
     Raises:
-        Wrong: it is none, or one without two positive numbers for each parameter.
+        Wrong: it is none, or one without two positive integers for each parameter.
     """
     if not str(attribute).startswith("#xetile.wg_map<"):
         raise Wrong(
@@ -157,7 +157,7 @@ def map_attribute(op: ir.Operation, name: str = "wg_map") -> WgMap | None:
 
 
 def size_attribute(op: ir.Operation, name: str) -> int | None:
-    """Returns `reduction_size` or `broadcast_size`, a number or a list of one; None where the op has none.
+    """Returns `reduction_size` or `broadcast_size`, an integer or a list of one; None where the op has none.
 
     Args:
         op: which may have the attribute.

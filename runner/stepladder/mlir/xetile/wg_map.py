@@ -12,11 +12,11 @@ if TYPE_CHECKING:  # slow to import, and only programs with maps need it
 
 
 class Wrong(Exception):
-    """What makes an op invalid, and what would be right.
+    """The error of an invalid op, with what would be accepted.
 
     Args:
         message: for the user.
-        op: the op to point at, an `ir.Operation`; the verified one unless told.
+        op: the op to point at, an `ir.Operation`; default: the verified one.
     """
 
     def __init__(self, message: str, op: object = None) -> None:
@@ -85,7 +85,7 @@ class WgMap:
         linear = np.arange(self.subgroups)
         place = linear // self.sg_layout[1] if axis == 0 else linear % self.sg_layout[1]
         rounds = max(1, size // (subgroups * block))
-        blocks = place[:, None] + subgroups * np.arange(rounds)  # numbers of the blocks that it owns
+        blocks = place[:, None] + subgroups * np.arange(rounds)  # indices of the blocks that it owns
         elements = blocks[:, :, None] * block + np.arange(block)
         return elements.reshape(self.subgroups, rounds * block) % size
 

@@ -74,7 +74,7 @@ def structured(op: ir.Operation) -> Structured:
 
 
 def shape_of(value: ir.Value, op: ir.Operation) -> list[int]:
-    """Returns the shape of an operand; a number has none.
+    """Returns the shape of an operand; a scalar has none.
 
     Args:
         value: of any type.
@@ -176,7 +176,7 @@ def permutation(op: ir.Operation) -> list[int]:
 def casts_of_one(item: Structured) -> list[str] | None:
     """Returns the casts that an op applies to each element of one input, by name; none for a copy.
 
-    None stands for any other op: of several inputs, with another op in its body, or that reads its output.
+    None represents any other op: of several inputs, with another op in its body, or that reads its output.
 
     Args:
         item: a linalg op in its generic form.

@@ -1,6 +1,6 @@
 """Digits: how the axes of a tensor follow each other in a buffer, through reshapes and transposes.
 
-The coordinate of a row-major buffer is a number whose digits are the axes, outermost first. A reshape joins digits to
+The coordinate of a row-major buffer is an index whose digits are the axes, outermost first. A reshape joins digits to
 one axis or splits one, a transpose permutes them, and a loop of a contraction makes those of its operands the same. A
 digit is split where a later reshape needs a part of it, so digits are resolved (`flat`) when they are read. Extents of
 1 have no digit.
@@ -17,8 +17,8 @@ class Digit:
 
     Attributes:
         size: its extent, above 1.
-        parts: the digits that it stands for, outermost first: those it was split into, or the one it was equated with;
-            None where it stands for itself.
+        parts: its digits, outermost first: those it was split into, or the one it was equated with;
+            None if it is neither.
     """
 
     def __init__(self, size: int) -> None:
@@ -39,7 +39,7 @@ def axis(size: int) -> Digits:
 
 
 def flat(digits: Iterable[Digit]) -> list[Digit]:
-    """Returns digits as they are now, split and equated ones replaced by what they stand for.
+    """Returns digits as they are now, split and equated ones replaced by their digits.
 
     Args:
         digits: of one axis or several, outermost first.

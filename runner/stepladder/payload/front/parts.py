@@ -46,8 +46,8 @@ class Parts:
 
     Attributes:
         first: number of the first part that is a buffer: parts are numbered after the arguments.
-        numbers: of these parts, by argument, offset, extents and strides: equal parts are one buffer.
-        homes: these parts, by number.
+        numbers: indices of these parts, by argument, offset, extents and strides: equal parts are one buffer.
+        homes: these parts, by index.
     """
 
     first: int
@@ -62,7 +62,7 @@ class Parts:
             view: its source.
 
         Raises:
-            StepladderError: a part of a buffer that is no argument, or not of dense rows at a static place.
+            StepladderError: a part of a buffer that is no argument, or not of dense rows at a static offset.
         """
         type_ = ir.MemRefType(op.results[0].type)
         place = place_of(type_)
@@ -94,7 +94,7 @@ class Parts:
             view: its source.
 
         Raises:
-            StepladderError: a part of what is no argument, or not of dense rows at a static place.
+            StepladderError: a part of what is no argument, or not of dense rows at a static offset.
         """
         offsets, sizes, steps = numbers_of(op)
         is_argument = view.origin is Origin.ARGUMENT and view.element == view.stored and view.window is None

@@ -37,10 +37,10 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Read:
-    """What an elementwise op on the product reads beside it.
+    """An operand, other than the product, of an elementwise op on the product.
 
     Attributes:
-        argument: the number of the argument.
+        argument: the index of the argument.
         stored, element: its element type, and that which it is extended to.
         axes: which axes of C it has, outermost first: of a matrix, (0, 1) for a matrix, (1,) for a row, none for one
             number.
@@ -54,7 +54,7 @@ class Read:
     part: Layout | None = None
 
 
-# An operand of an elementwise op: the product at a stage, another tensor, or None for a number that stays as it is.
+# An operand of an elementwise op: the product at a stage, another tensor, or None for a scalar that stays as it is.
 Input = int | Read | None
 
 
@@ -117,7 +117,7 @@ def make_plan(trace: Trace) -> Plan:
 
     Raises:
         StepladderError: no contraction; operands that are no arguments; dimensions that do not collapse to m, n and k;
-            a result that goes nowhere, or to several places.
+            a result that goes nowhere, or to several destinations.
     """
     found = trace.contraction
     if found is None and trace.reduction is not None:
@@ -142,7 +142,7 @@ def make_plan(trace: Trace) -> Plan:
 
 
 def _destination(trace: Trace) -> tuple[View, int, list[Digit]]:
-    """Returns the product as it is stored, the number of the argument that it is stored in, and the digits of that."""
+    """Returns the product as it is stored, the index of the argument that it is stored in, and the digits of that."""
     arguments = list(trace.function.regions[0].blocks[0].arguments)
     results = []
     for number, op in trace.written.items():
@@ -278,8 +278,8 @@ def _layout(op: ir.Operation, name: str, view: View, groups: list[list[Digit]]) 
 
 
 def _batch(c_order: list[Digit], used: dict[str, set[Digit]]) -> list[Digit]:
-    """Returns the outermost digits of C that number matmuls of a batch: those that A and B have, or else those of one
-    operand that the other operand's are behind, before more of its own."""
+    """Returns the outermost digits of C that enumerate the matmuls of a batch: those that A and B have, or else those
+    of one operand that the other operand's are behind, before more of its own."""
     both = [digit for digit in c_order if digit in used["A"] and digit in used["B"]]
     if both:
         return both if c_order[: len(both)] == both else []

@@ -17,7 +17,7 @@ from stepladder.payload.signature import result_types, set_signature
 def rewrite(function: ir.Operation, plan: Plan) -> None:
     """Replaces the body of a function by a planned matmul.
 
-    Arguments keep their numbers and shapes; tensors become buffers, and a result that is returned becomes a last
+    Arguments keep their indices and shapes; tensors become buffers, and a result that is returned becomes a last
     argument. Operands are reshaped to matrices, without copies.
 
     Args:
@@ -41,7 +41,7 @@ def rewrite(function: ir.Operation, plan: Plan) -> None:
             ir.Operation.create("func.return")
         old.append(end)
     for op in reversed(old):
-        # Bodies of elementwise ops take numbers from outside.
+        # Bodies of elementwise ops take scalars from outside.
         if op.name != "arith.constant" or not list(op.results[0].uses):
             op.erase()
 
@@ -129,7 +129,7 @@ def _consume(
         if isinstance(read, int):
             return stages[read], tuple(range(len(shape)))
         if read is None:
-            assert value is not None  # a number
+            assert value is not None  # a scalar
             return value, ()
         view = _placed(body, read, [shape[axis] for axis in read.axes])
         tensor = _to_tensor(view, writable=writable)

@@ -49,7 +49,7 @@ class Consumer:
 
     Attributes:
         op: the linalg op.
-        inputs: what its inputs are, in order; None for a number. Their axes are digits of the loops.
+        inputs: what its inputs are, in order; None for a scalar. Their axes are digits of the loops.
         output: what its output held, where the body reads it; else None.
         element: element type of the result.
     """
@@ -67,7 +67,7 @@ class Trace:
     Attributes:
         function: with one block.
         values: what each tensor holds; for a memref, the view of its buffer.
-        contents: what each buffer that was written holds, by number; its axes are those of the buffer.
+        contents: what each buffer that was written holds, by index; its axes are those of the buffer.
         written: arguments that are written, with the last op that does it.
         contraction: once it is met.
         reduction: the first op that sums, or reduces in another way, and is no contraction.
@@ -102,7 +102,7 @@ class Trace:
         """Follows the whole function.
 
         Raises:
-            StepladderError: an op that the front does not know, where it stands.
+            StepladderError: an op that the front does not support, with its location.
         """
         blocks = self.function.regions[0].blocks
         if len(blocks) != 1:
@@ -375,6 +375,6 @@ def _element(value: ir.Value) -> str:
 
 
 def _is_zero(attribute: ir.Attribute | None) -> bool:
-    """Tells whether an attribute is the number 0, and not -0.0."""
+    """Tells whether an attribute is the constant 0, and not -0.0."""
     number = getattr(attribute, "value", None)
     return isinstance(number, (int, float)) and number == 0 and math.copysign(1, number) > 0

@@ -22,7 +22,7 @@ class Origin(Enum):
 
 @dataclass(frozen=True)
 class Place:
-    """An argument that a tensor is in the place of: its number, and the digits of its buffer, outermost first."""
+    """An argument that a tensor is in place of: its index, and the digits of its buffer, outermost first."""
 
     argument: int
     storage: Digits
@@ -86,8 +86,8 @@ class View:
         axes: the digits of each axis. Digits of an argument's view that are not in `storage` repeat elements.
         storage: the digits of the origin's buffer, outermost first.
         stored: MLIR's name of the element type in the buffer.
-        place: the argument that it is, or that zeros or the product are in the place of.
-        buffer: number of the buffer that a memref is a view of: an argument's, or that of an allocation.
+        place: the argument that it is, or that zeros or the product are in place of.
+        buffer: index of the buffer that a memref is a view of: an argument's, or that of an allocation.
         op: the op that made it; None for an argument.
         element: the element type after extensions of an argument, and of the product after elementwise ops.
         stage: of the product: 0 for the sums, else the number of the elementwise op on them that made it, from 1 on.

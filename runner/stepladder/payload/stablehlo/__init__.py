@@ -63,64 +63,84 @@ def lowered(text: str, name: str) -> str:
             notes=["accepted: random numbers as an argument, which the caller draws"],
         )
     text = functions.parsed_forms(text, name)
-    try:
-        torch = importlib.import_module(f"{PREFIX}.dialects.torch")
-    except ImportError:
-        raise StepladderError(
-            "StableHLO is lowered by passes that torch-mlir's bindings have, and these have not", location=name
-        ) from None
     with ir.Context() as context, ir.Location.unknown():
-        context.allow_unregistered_dialects = True
-        torch.register_dialect(context)
+        _register(context, name)
         name_payload(name)
         try:
             passmanager.PassManager.parse(_LOADS).run(ir.Module.create().operation)
             module = ir.Module.parse(text)
             passmanager.PassManager.parse(_INLINES).run(module.operation)
-            control_flow.unroll(module)
-            for op in walk(module, "stablehlo.optimization_barrier"):
-                for result, operand in zip(op.results, op.operands):
-                    result.replace_all_uses_with(operand)
-                op.erase()
-            _drop_empty(module)
-            algorithms.rewrite(module)
-            reductions.rewrite_unsigned_places(module)
-            unsigned.rewrite(module)
-            functions.rewrite(module)
-            orders.rewrite(module)
-            scatters.rewrite(module)
-            slices.rewrite(module)
-            reductions.rewrite(module)
-            for op in walk(module, "stablehlo.select_and_scatter"):  # lowered to a form that nothing computes
-                raise StepladderError(
-                    f"'{op.name}', the gradient of a max pooling, is not computed", location=location_text(op.location)
-                )
-            _concatenate(module)
-            _broadcast(module)
+            _rewrite(module)
             passmanager.PassManager.parse(_LOWERS).run(module.operation)
         except ir.MLIRError as error:
             found = from_error(error)
             message = found[0].message if found else str(error)
             location = found[0].location if found else ""
             raise StepladderError(f"StableHLO is not lowered to linalg: {message}", location=location or name) from None
-        left = [op for op in walk(module) if op.name.startswith("stablehlo.")]
-        if left:
-            first = min(left, key=lambda op: op.name == "stablehlo.return")  # others before the ends of their functions
-            raise StepladderError(f"'{first.name}' is not lowered to linalg", location=location_text(first.location))
-        for op in walk(module, "builtin.unrealized_conversion_cast"):  # of arguments and results
-            raise StepladderError(
-                f"StableHLO is not lowered to linalg: a cast of {op.operands[0].type} to {op.results[0].type} is left",
-                location=location_text(op.location),
-                notes=["accepted: elements of floating point, and integers such as i8 and i32, not ui8"],
-            )
-        for op in [module.operation, *walk(module, "func.func")]:
-            kept = _donated(op)
-            for attribute in [op.attributes[place].name for place in range(len(op.attributes))]:
-                if attribute.startswith(_FOREIGN) or attribute in ("arg_attrs", "res_attrs"):
-                    del op.attributes[attribute]
-            if kept is not None:
-                op.attributes["arg_attrs"] = kept
+        _refuse_left(module)
+        _drop_foreign(module)
         return module.operation.get_asm(enable_debug_info=True)
+
+
+def _register(context: ir.Context, name: str) -> None:
+    """Registers torch's dialect, from which a conversion loads StableHLO."""
+    try:
+        torch = importlib.import_module(f"{PREFIX}.dialects.torch")
+    except ImportError:
+        raise StepladderError(
+            "StableHLO is lowered by passes that torch-mlir's bindings have, and these have not", location=name
+        ) from None
+    context.allow_unregistered_dialects = True
+    torch.register_dialect(context)
+
+
+def _rewrite(module: ir.Module) -> None:
+    """Rewrites the ops that the passes do not lower, or not to structured ops, to others of StableHLO or tensor."""
+    control_flow.unroll(module)
+    for op in walk(module, "stablehlo.optimization_barrier"):
+        for result, operand in zip(op.results, op.operands):
+            result.replace_all_uses_with(operand)
+        op.erase()
+    _drop_empty(module)
+    algorithms.rewrite(module)
+    reductions.rewrite_unsigned_places(module)
+    unsigned.rewrite(module)
+    functions.rewrite(module)
+    orders.rewrite(module)
+    scatters.rewrite(module)
+    slices.rewrite(module)
+    reductions.rewrite(module)
+    for op in walk(module, "stablehlo.select_and_scatter"):  # lowered to a form that nothing computes
+        raise StepladderError(
+            f"'{op.name}', the gradient of a max pooling, is not computed", location=location_text(op.location)
+        )
+    _concatenate(module)
+    _broadcast(module)
+
+
+def _refuse_left(module: ir.Module) -> None:
+    """Refuses ops of StableHLO that the passes left, and casts between its types and others."""
+    left = [op for op in walk(module) if op.name.startswith("stablehlo.")]
+    if left:
+        first = min(left, key=lambda op: op.name == "stablehlo.return")  # others before the ends of their functions
+        raise StepladderError(f"'{first.name}' is not lowered to linalg", location=location_text(first.location))
+    for op in walk(module, "builtin.unrealized_conversion_cast"):  # of arguments and results
+        raise StepladderError(
+            f"StableHLO is not lowered to linalg: a cast of {op.operands[0].type} to {op.results[0].type} is left",
+            location=location_text(op.location),
+            notes=["accepted: elements of floating point, and integers such as i8 and i32, not ui8"],
+        )
+
+
+def _drop_foreign(module: ir.Module) -> None:
+    """Removes attributes of JAX; those that donate the memory of arguments stay."""
+    for op in [module.operation, *walk(module, "func.func")]:
+        kept = _donated(op)
+        for attribute in [op.attributes[index].name for index in range(len(op.attributes))]:
+            if attribute.startswith(_FOREIGN) or attribute in ("arg_attrs", "res_attrs"):
+                del op.attributes[attribute]
+        if kept is not None:
+            op.attributes["arg_attrs"] = kept
 
 
 def _donated(op: ir.Operation) -> ir.ArrayAttr | None:

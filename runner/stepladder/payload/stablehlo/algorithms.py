@@ -1,7 +1,7 @@
 """Products whose algorithm the payload names, as `jax.nn.dot_product_attention` and `precision=` of JAX do.
 
 An algorithm has the types that factors are rounded to and that sums are computed in. Kernels sum in f32, and multiply
-f32 as three products of tf32: what is at least as exact as the algorithm takes its place.
+f32 as three products of tf32: what is at least as exact as the algorithm replaces it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stepladder.runtime.errors import StepladderError
 _OP = "stablehlo.dot_general"
 _ALGORITHM = "algorithm"
 _FIELD = re.compile(r"(\w+) = (\w+)")
-# What factors are rounded to, where they have more bits. Products of f32 by kernels are more exact than tf32's.
+# The type that wider factors are rounded to. Products of f32 by kernels are more exact than tf32's.
 _ROUNDED = ("f16", "bf16")
 # Accumulators that are as exact as those of kernels, or less; one of fewer bits than the result is that of the result.
 _SUMS = ("f16", "bf16", "f32", "f64", "i32")

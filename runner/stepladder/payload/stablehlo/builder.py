@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from stepladder.mlir.bindings import ir
 
 Number = float | int | bool
-# Numbers of StableHLO's dimensions.
+# Indices of StableHLO's dimensions.
 _I64 = 64
 
 
@@ -15,7 +15,7 @@ def integers(numbers: Sequence[int]) -> ir.Attribute:
     """Returns an attribute of dimensions or sizes.
 
     Args:
-        numbers: in order.
+        numbers: the integers, in order.
     """
     return ir.DenseI64ArrayAttr.get(list(numbers))
 
@@ -71,7 +71,7 @@ class Tensor:
         """Returns an operand: a constant of the shape and element type, or a tensor as it is.
 
         Args:
-            other: a number or a tensor.
+            other: a scalar or a tensor.
         """
         return other if isinstance(other, Tensor) else constant(other, self.shape, self.element)
 
@@ -189,8 +189,8 @@ class Tensor:
         """Returns a part of the tensor along an axis.
 
         Args:
-            axis: its number.
-            first: the first place; `count`: how many.
+            axis: its index.
+            first: the first index; `count`: how many.
         """
         return self.slice(
             [first if item == axis else 0 for item in range(len(self.shape))],
@@ -218,7 +218,7 @@ class Tensor:
         return Tensor(made)
 
     def convert(self, element: ir.Type) -> Tensor:
-        """Returns the numbers in another element type.
+        """Returns the elements in another element type.
 
         Args:
             element: the type.
@@ -231,8 +231,8 @@ class Tensor:
         """Returns a reduction.
 
         Args:
-            fold: the op that folds two numbers, such as "stablehlo.add".
-            start: a tensor of one number, of no axis.
+            fold: the op that folds two values, such as "stablehlo.add".
+            start: a tensor of rank 0.
             axes: those that are reduced.
         """
         shape = [extent for axis, extent in enumerate(self.shape) if axis not in axes]
@@ -253,16 +253,16 @@ class Tensor:
         """Returns sums along some axes.
 
         Args:
-            axes: their numbers.
+            axes: their indices.
         """
         return self.reduce("stablehlo.add", constant(0, [], self.element), axes)
 
 
 def constant(value: Number, shape: Sequence[int], element: ir.Type) -> Tensor:
-    """Returns a tensor whose elements all are one number.
+    """Returns a splat tensor.
 
     Args:
-        value: the number.
+        value: the value of its elements.
         shape: the extents.
         element: the type of the elements, of integers or floating point.
     """
@@ -273,11 +273,11 @@ def constant(value: Number, shape: Sequence[int], element: ir.Type) -> Tensor:
 
 
 def iota(shape: Sequence[int], axis: int, bits: int = 32) -> Tensor:
-    """Returns the places along an axis, integers with signs.
+    """Returns the indices along an axis, integers with signs.
 
     Args:
         shape: the extents.
-        axis: its number.
+        axis: its index.
         bits: of the integers.
     """
     type_ = ir.RankedTensorType.get(list(shape), ir.IntegerType.get_signless(bits))
@@ -298,8 +298,8 @@ def where(condition: Tensor, x: Tensor | Number, y: Tensor | Number) -> Tensor:
     """Returns elements of one of two tensors.
 
     Args:
-        condition: truth values.
-        x: taken where they are true; `y`: elsewhere; not both are numbers.
+        condition: booleans.
+        x: taken where they are true; `y`: elsewhere; not both are scalars.
     """
     known = x if isinstance(x, Tensor) else y
     assert isinstance(known, Tensor)
@@ -325,11 +325,11 @@ def concatenate(parts: Sequence[Tensor], axis: int) -> Tensor:
 def gather(
     x: Tensor, indices: Tensor, axes: Sequence[int], sizes: Sequence[int], is_collapsed: Sequence[bool]
 ) -> Tensor:
-    """Returns slices of a tensor at computed places, which are moved into the tensor where they are beyond it.
+    """Returns slices of a tensor at computed offsets, which are moved into the tensor where they are beyond it.
 
     Args:
         x: the tensor.
-        indices: (..., n), the places along n axes.
+        indices: (..., n), the indices along n axes.
         axes: these axes of the tensor.
         sizes: the extents of a slice.
         is_collapsed: whether an axis of a slice, of one element, is left out.

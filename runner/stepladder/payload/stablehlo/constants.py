@@ -76,7 +76,7 @@ class Known:
 
 
 def _wrapped(number: int, type_: ir.IntegerType) -> int:
-    """Returns a number as a type has it; one of truth values is 0 or 1."""
+    """Returns a scalar as a type has it; a boolean is 0 or 1."""
     number &= (1 << type_.width) - 1
     has_sign = type_.width > 1 and not type_.is_unsigned
     return number - (1 << type_.width) if has_sign and number >> (type_.width - 1) else number

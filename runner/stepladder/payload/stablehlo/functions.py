@@ -97,7 +97,7 @@ class _Functions:
         """Returns elements of one of two operands.
 
         Args:
-            condition: truth values.
+            condition: booleans.
             x: elements; `y`: others.
         """
         if not isinstance(x, Tensor) and not isinstance(y, Tensor):
@@ -117,6 +117,6 @@ class _Functions:
         """Returns the error function.
 
         Args:
-            x: numbers.
+            x: the operand.
         """
         return Tensor(created("math.erf", x.value.type, x.value))

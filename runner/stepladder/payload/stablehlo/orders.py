@@ -63,7 +63,7 @@ def _sorted(op: ir.Operation) -> list[Tensor]:
     moved = [tensor.transpose(order) for tensor in tensors]
     shape = moved[0].shape
     wide, rank = [*shape, shape[-1]], len(shape)
-    # of the element whose place it is, and of the others; equal elements keep their order
+    # of the element whose index it is, and of the others; equal elements keep their order
     here, other = iota(wide, rank - 1), iota(wide, rank)
     is_behind = other < here
     operands = []
@@ -99,7 +99,7 @@ def _at(tensors: list[Tensor], places: Tensor, count: int) -> list[Tensor]:
 
 
 def _numbers(places: Tensor, count: int) -> Tensor:
-    """Returns the numbers of the elements at the first places; arguments as of `_at`."""
+    """Returns the indices of the elements at the first positions; arguments as of `_at`."""
     shape, rank = places.shape, len(places.shape)
     wide = [*shape[:-1], count, shape[-1]]
     is_there = places.expand(wide, [*range(rank - 1), rank]).equals(iota(wide, rank - 1))
@@ -137,7 +137,7 @@ def _elementwise(block: ir.Block, operands: list[Tensor], shape: list[int]) -> T
 
 
 def _largest(op: ir.Operation) -> list[Tensor]:
-    """Returns the largest elements along the last axis and their numbers; NaN is largest, and equal ones keep their
+    """Returns the largest elements along the last axis and their indices; NaN is largest, and equal ones keep their
     order."""
     x = Tensor(op.operands[0])
     _check(op, x.shape[-1])

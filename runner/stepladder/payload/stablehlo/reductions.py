@@ -1,5 +1,5 @@
 """Reductions of StableHLO as others, which become reductions of one value that kernels and references compute: running
-sums, windows, and the places of extrema."""
+sums, windows, and the indices of extrema."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import producer, walk
 from stepladder.payload.stablehlo.builder import created, integers
 
-# Ops of a body that reduces; the places of the two numbers do not matter.
+# Ops of a body that reduces; the order of the two values does not matter.
 _FOLDS = ("stablehlo.add", "stablehlo.maximum", "stablehlo.minimum", "stablehlo.multiply")
 # Slices that an axis of windows becomes at most.
 _MAX_SLICES = 32
-# Bodies of `argmax` and `argmin`, whose arguments are a, b (numbers) and i, j (indices); the numbers of others count
+# Bodies of `argmax` and `argmin`, whose arguments are a, b (values) and i, j (indices); the numbers of others count
 # their ops from 0. With each, the directions of its comparisons for a maximum and a minimum.
 _PLACES = [
     (  # JAX
@@ -44,7 +44,7 @@ _PLACES = [
         (["GE", "EQ"], ["LE", "EQ"]),
     ),
 ]
-# Infinite numbers as MLIR writes them: the negative one, and the positive one.
+# Infinities as MLIR writes them: the negative one, and the positive one.
 _INFINITE = {
     "f16": ("0xFC00", "0x7C00"),
     "bf16": ("0xFF80", "0x7F80"),
@@ -54,7 +54,7 @@ _INFINITE = {
 
 
 def rewrite(module: ir.Module) -> None:
-    """Replaces windows and places of extrema where they have the forms that JAX or torch-mlir writes; others stay.
+    """Replaces windows and indices of extrema where they have the forms that JAX or torch-mlir writes; others stay.
 
     Args:
         module: with functions of StableHLO.
@@ -62,7 +62,7 @@ def rewrite(module: ir.Module) -> None:
     for op in walk(module, "stablehlo.reduce_window"):
         _replace_window(op)
     for op in walk(module, "stablehlo.reduce"):
-        if not list(ir.DenseI64ArrayAttr(op.attributes["dimensions"])):  # of single numbers, and what changes none
+        if not list(ir.DenseI64ArrayAttr(op.attributes["dimensions"])):  # of scalars, and the neutral element of each
             for result, operand in zip(op.results, op.operands):
                 result.replace_all_uses_with(operand)
             op.erase()
@@ -71,7 +71,7 @@ def rewrite(module: ir.Module) -> None:
 
 
 def rewrite_unsigned_places(module: ir.Module) -> None:
-    """Replaces the places of extrema that are integers without a sign, before these become others.
+    """Replaces the indices of extrema that are integers without a sign, before these become others.
 
     Args:
         module: with functions of StableHLO.
@@ -210,7 +210,7 @@ def _along(
 
 
 def _replace_places(op: ir.Operation) -> None:
-    """Replaces `argmax` and `argmin` by an extremum, and the least place that has it or NaN."""
+    """Replaces `argmax` and `argmin` by an extremum, and the least index that has it or NaN."""
     if len(op.operands) != 4 or not _tensor(op.operands[0]).has_static_shape:
         return
     axes = list(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
@@ -227,7 +227,7 @@ def _replace_places(op: ir.Operation) -> None:
     index = _tensor(places).element_type
     is_unsigned = _is_unsigned(index)
     most = (1 << ir.IntegerType(index).width - (not is_unsigned)) - 1
-    if shape[axis] > most + 1 or not _is_place_or_more(first_place):  # places wrap, or the start's place comes first
+    if shape[axis] > most + 1 or not _is_place_or_more(first_place):  # indices wrap, or the start's index comes first
         return
     computed = ir.IntegerType.get_signless(32) if is_unsigned else index
     largest = ir.IntegerAttr.get(computed, shape[axis] if is_unsigned else min(shape[axis], most))
@@ -253,7 +253,7 @@ def _replace_places(op: ir.Operation) -> None:
 
 
 def _is_least(start: ir.Value, *, is_maximum: bool) -> bool:
-    """Tells whether the start of an extremum is a constant that no number is below, or above for a minimum."""
+    """Tells whether the start of an extremum is a constant that no value is below, or above for a minimum."""
     constant = producer(start)
     if constant is None or constant.name != "stablehlo.constant":
         return False
@@ -267,7 +267,7 @@ def _is_least(start: ir.Value, *, is_maximum: bool) -> bool:
 
 
 def _is_place_or_more(start: ir.Value) -> bool:
-    """Tells whether the place that a reduction starts from is a constant that is not negative."""
+    """Tells whether the index that a reduction starts from is a constant that is not negative."""
     constant = producer(start)
     return (
         constant is not None
@@ -277,7 +277,7 @@ def _is_place_or_more(start: ir.Value) -> bool:
 
 
 def _is_maximum(body: ir.Block) -> bool | None:
-    """Tells whether a body finds the place of a maximum, or else of a minimum; None for another body."""
+    """Tells whether a body finds the index of a maximum, or else of a minimum; None for another body."""
     for form, (greater, less) in _PLACES:
         directions = _directions(body, form)
         if directions in (greater, less):
@@ -288,7 +288,7 @@ def _is_maximum(body: ir.Block) -> bool | None:
 def _directions(body: ir.Block, form: Sequence[tuple[str | int, ...]]) -> list[str]:
     """Returns the directions of the comparisons in a body of a form; nothing for another body."""
     inner = [item.operation for item in body.operations]
-    # The arguments are the numbers and places of one side, and those of the other.
+    # The arguments are the values and indices of one side, and those of the other.
     known: dict[str | int, ir.Value] = dict(zip("aibj", body.arguments))
     if len(inner) != len(form) or len(body.arguments) != len(known):
         return []

@@ -1,4 +1,4 @@
-"""Scatters of StableHLO: each place of the tensor is compared with all places that are written."""
+"""Scatters of StableHLO: each position of the tensor is compared with all positions that are written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stepladder.mlir.traverse import walk
 from stepladder.payload.stablehlo.builder import Tensor, constant, gather, iota, where
 from stepladder.runtime.errors import StepladderError
 
-# What combines the number that is there with one that is written; the numbers that change nothing, for those with one.
+# The combination of the previous value with the one that is written; the neutral elements, for those with one.
 _FOLDS = {"stablehlo.add": 0, "stablehlo.multiply": 1, "stablehlo.maximum": None, "stablehlo.minimum": None}
 _LISTS = (
     *("update_window_dims", "inserted_window_dims", "input_batching_dims", "scatter_indices_batching_dims"),
@@ -36,7 +36,7 @@ def rewrite(module: ir.Module) -> None:
             raise StepladderError(
                 "a scatter of several tensors, or by a function of its own",
                 location=location_text(op.location),
-                notes=["accepted: those of one tensor that set, add, multiply, or take the larger or smaller number"],
+                notes=["accepted: those of one tensor that set, add, multiply, or take the larger or smaller value"],
             )
         with ir.InsertionPoint(op), op.location:
             made = _scattered(op, fold)
@@ -45,7 +45,7 @@ def rewrite(module: ir.Module) -> None:
 
 
 def _fold(op: ir.Operation) -> str | None:
-    """Returns the op that combines numbers, "set" for the one that is written; None for another body."""
+    """Returns the op that combines values, "set" for the one that is written; None for another body."""
     block = op.regions[0].blocks[0]
     *ops, end = [item.operation for item in block.operations]
     if not ops and list(end.operands) == [block.arguments[len(block.arguments) - 1]]:
@@ -67,10 +67,10 @@ def _dimensions(attribute: ir.Attribute) -> tuple[dict[str, list[int]], int]:
 
 
 def _scattered(op: ir.Operation, fold: str) -> Tensor:
-    """Returns a tensor with numbers written to it.
+    """Returns a tensor with values written to it.
 
-    The windows that are written are cut along the axes of their places, so that each of what is left has one place
-    along these axes, and the extent of the tensor along the others.
+    The windows that are written are cut along the axes of their positions, so that each of what is left has one
+    position along these axes, and the extent of the tensor along the others.
     """
     x, indices, updates = (Tensor(operand) for operand in op.operands)
     numbers, vector = _dimensions(op.attributes["scatter_dimension_numbers"])
@@ -88,7 +88,7 @@ def _scattered(op: ir.Operation, fold: str) -> Tensor:
     left_out = {*numbers["inserted_window_dims"], *numbers["input_batching_dims"]}
     kept = [axis for axis in range(len(x.shape)) if axis not in left_out]
     sizes = dict.fromkeys(range(len(x.shape)), 1) | {axis: updates.shape[window] for axis, window in zip(kept, windows)}
-    # A window that is the whole extent of an axis has its place at 0; others are cut.
+    # A window that is the whole extent of an axis has its position at 0; others are cut.
     for axis in kept:
         if sizes[axis] != x.shape[axis] and axis not in axes:
             axes, places = [*axes, axis], [*places, constant(0, batch, indices.element)]
@@ -126,10 +126,10 @@ def _column(indices: Tensor, number: int) -> Tensor:
 
 
 def _hits(lines: Sequence[Tensor], extents: Sequence[int], is_inside: Tensor | None, count: int) -> Tensor:
-    """Returns whether an element is written to a place, (extents, elements).
+    """Returns whether an element is written to a position, (extents, elements).
 
     Args:
-        lines: the places along each axis, one for each element.
+        lines: the positions along each axis, one for each element.
         extents: of the tensor along these axes.
         is_inside: whether an element is written; None for all.
         count: how many elements there are.
@@ -145,11 +145,11 @@ def _hits(lines: Sequence[Tensor], extents: Sequence[int], is_inside: Tensor | N
 
 
 def _set(x: Tensor, hits: Tensor, updates: Tensor) -> Tensor:
-    """Returns a tensor with the last element that is written to each place.
+    """Returns a tensor with the last element that is written to each position.
 
     Args:
-        x: (places, rest).
-        hits: (places, elements).
+        x: (positions, rest).
+        hits: (positions, elements).
         updates: (elements, rest).
     """
     rank = len(hits.shape) - 1
@@ -161,7 +161,7 @@ def _set(x: Tensor, hits: Tensor, updates: Tensor) -> Tensor:
 
 
 def _folded(x: Tensor, hits: Tensor, updates: Tensor, fold: str) -> Tensor:
-    """Returns a tensor with the elements that are written to each place combined; arguments as of `_set`."""
+    """Returns a tensor with the elements that are written to each position combined; arguments as of `_set`."""
     rank, element = len(hits.shape) - 1, x.element
     if fold == "stablehlo.add" and str(element) in _NARROW:
         x, updates = x.convert(ir.F32Type.get()), updates.convert(ir.F32Type.get())
@@ -174,7 +174,7 @@ def _folded(x: Tensor, hits: Tensor, updates: Tensor, fold: str) -> Tensor:
 
 
 def _neutral(fold: str, element: ir.Type) -> Tensor:
-    """Returns the number that changes no other one."""
+    """Returns the neutral element."""
     known = _FOLDS[fold]
     if known is not None:
         return constant(known, [], element)

@@ -9,7 +9,7 @@ from stepladder.payload.stablehlo.constants import Known
 
 
 def rewrite(module: ir.Module) -> None:
-    """Replaces dynamic slices and their updates, and paddings by computed numbers.
+    """Replaces dynamic slices and their updates, and paddings by computed scalars.
 
     Args:
         module: with functions of StableHLO, without loops.
@@ -34,10 +34,10 @@ def rewrite(module: ir.Module) -> None:
 
 
 def _clamped(numbers: list[int | None], room: list[int]) -> list[int | None]:
-    """Returns the places of a slice that is moved into its tensor; None for computed ones.
+    """Returns the indices of a slice that is moved into its tensor; None for computed ones.
 
     Args:
-        numbers: the places that are known.
+        numbers: the indices that are known.
         room: the extents of the tensor without those of the slice.
     """
     return [0 if not most else None if at is None else min(max(at, 0), most) for at, most in zip(numbers, room)]
@@ -58,7 +58,7 @@ def _sliced(op: ir.Operation, known: Known) -> Tensor:
 
 
 def _updated(op: ir.Operation, known: Known, pieces: _Pieces) -> Tensor:
-    """Returns a tensor with a part replaced: a concatenation along an axis where the place is known."""
+    """Returns a tensor with a part replaced: a concatenation along an axis where the index is known."""
     x, part, starts = Tensor(op.operands[0]), Tensor(op.operands[1]), list(op.operands)[2:]
     shape = x.shape
     room = [extent - size for extent, size in zip(shape, part.shape)]
@@ -80,7 +80,7 @@ def _updated(op: ir.Operation, known: Known, pieces: _Pieces) -> Tensor:
         is_inside = is_hit if is_inside is None else is_inside & is_hit
         sizes = part.shape
         sizes[axis] = 1
-        # (places, axes of the part without this one): moved back after it
+        # (indices, axes of the part without this one): moved back after it
         rows = gather(
             part, places_there.reshape([*line, 1]), [axis], sizes, [item == axis for item in range(len(sizes))]
         )
@@ -92,7 +92,7 @@ def _updated(op: ir.Operation, known: Known, pieces: _Pieces) -> Tensor:
 
 
 def _padded(op: ir.Operation) -> Tensor:
-    """Returns a padding: where a padding of truth values is false, the number."""
+    """Returns a padding: where a padding of booleans is false, the scalar."""
     x, around = (Tensor(operand) for operand in op.operands)
     shape, attributes = Tensor(op.results[0]).shape, attributes_of(op)
 
@@ -115,7 +115,7 @@ class _Pieces:
 
         Args:
             x: the tensor.
-            part: what replaces it; `axis`: along which it is a part; `first`: its place.
+            part: what replaces it; `axis`: along which it is a part; `first`: its index.
         """
         of_axis, old = self._made.get(x.value, (axis, [x]))
         if of_axis != axis:

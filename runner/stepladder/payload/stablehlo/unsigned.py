@@ -58,7 +58,7 @@ def rewrite(module: ir.Module) -> None:
 
 
 def _widen_indices(module: ir.Module) -> None:
-    """Gives ops that read or write at places without a sign places of 64 bits."""
+    """Gives ops that read or write at indices without a sign indices of 64 bits."""
     for op in walk(module, *(f"stablehlo.{each}" for each in _FIRST_INDICES)):
         first, count = _FIRST_INDICES[op.name.removeprefix("stablehlo.")]
         for number in range(first, len(op.operands) if count is None else first + count):
@@ -91,7 +91,7 @@ def _flipped(x: Tensor) -> Tensor:
 
 
 def _widened(x: Tensor) -> Tensor | None:
-    """Returns the numbers in 64 bits; None for those that are as long."""
+    """Returns the integers in 64 bits; None for those that are as long."""
     width = ir.IntegerType(x.element).width
     if width >= _WIDE:
         return None
@@ -165,9 +165,9 @@ def _multiplied(op: ir.Operation) -> Tensor | None:
 
 
 def _factor(x: Tensor, sums: ir.Type) -> Tensor | None:
-    """Returns the numbers of a factor in the type of the sums; None for those of 64 bits.
+    """Returns the elements of a factor in the type of the sums; None for those of 64 bits.
 
-    Sums of integers wrap. Numbers of fewer bits than these are numbers with a sign and a zero point: matrix units
+    Sums of integers wrap. Integers of fewer bits than these are signed integers with a zero point: matrix units
     multiply those of i8.
     """
     type_ = ir.IntegerType(x.element)
@@ -193,7 +193,7 @@ _REPLACED: dict[str, Callable[[ir.Operation], Tensor | None]] = {
     "clamp": _clamped,
     "dot_general": _multiplied,
 }
-# The first operand that has places, and how many there are; None for all that follow.
+# The first operand that has indices, and how many there are; None for all that follow.
 _FIRST_INDICES: dict[str, tuple[int, int | None]] = {
     "gather": (1, 1),
     "scatter": (1, 1),

@@ -89,7 +89,7 @@ def lookup(key: str, kinds: dict[str, type]) -> Value | None:
 
 
 def store(key: str, value: Value) -> None:
-    """Stores a value of texts and numbers under a key, where the cache can be used.
+    """Stores a value of strings and numbers under a key, where the cache can be used.
 
     Args:
         key: text that all that the value depends on makes unique.

@@ -36,7 +36,7 @@ class Parameter:
     """A parameter of a kernel: a buffer, as a pointer or through a TMA descriptor.
 
     Attributes:
-        number: of the function's argument, or of the workspace.
+        number: index of the function's argument, or of the workspace.
         descriptor: what the type of a TMA descriptor says; None for a pointer.
         is_workspace: whether the buffer is a workspace.
         shape: of the matrix that a TMA descriptor is of.
@@ -82,7 +82,7 @@ class Program:
     Attributes:
         kernel: that of the matmul, which is launched last.
         front: those that are launched before it, in order; they write workspaces.
-        workspaces: by number.
+        workspaces: by index.
     """
 
     kernel: Kernel

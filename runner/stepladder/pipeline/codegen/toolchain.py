@@ -24,7 +24,7 @@ def find_tool(name: str) -> str:
         name: "ptxas" or "nvdisasm".
 
     Raises:
-        StepladderError: the tool is in none of these places.
+        StepladderError: the tool is at none of these paths.
     """
     variable = f"STEPLADDER_{name.upper()}"
     if variable in os.environ:
@@ -49,7 +49,7 @@ def find_libdevice() -> str:
     """Returns the path of NVIDIA's library of elementary functions, as LLVM bitcode: beside ptxas, or in a pip package.
 
     Raises:
-        StepladderError: it is in none of these places.
+        StepladderError: it is at none of these paths.
     """
     name = "nvvm/libdevice/libdevice.10.bc"
     folders = [*(Path(folder or ".") / "nvidia" for folder in sys.path), Path(find_tool("ptxas")).resolve().parents[1]]

@@ -14,7 +14,7 @@ from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.loading import Loads, misalignment
 from stepladder.pipeline.cost_model.terms import Number, Size
 
-# Of one matmul's time for rows of zeros, what those of a batch take: its tiles at edges lie beside each other.
+# Of one matmul's time for rows of zeros, what those of a batch take: its tiles at edges are adjacent.
 _EDGE_TIME = 0.3
 # Microseconds, and a part of the main loop, that two blocks on a multiprocessor take longer than if they shared it
 # evenly.

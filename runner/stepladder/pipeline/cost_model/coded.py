@@ -1,4 +1,4 @@
-"""Columns of few different values: each value once, and for each setting its place."""
+"""Columns of few different values: each value once, and for each setting its index."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 Array = np.ndarray
-# Numbers up to which a table tells those that occur; beyond, they are sorted.
+# Values up to which a table finds those that occur; larger ones are sorted.
 TABLE = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A column of few different values, as their places in a list: short to copy, and few values to compare with.
+    """A column of few different values, as their indices in a list: short to copy, and few values to compare with.
 
     Args:
         options: the values, an array.
-        codes: of each setting, the place of its value.
+        codes: of each setting, the index of its value.
     """
 
     options: Array
@@ -56,7 +56,7 @@ class Coded:
 
 
 def numbered(values: Array, most: int) -> tuple[Array, Array]:
-    """Returns the numbers that occur among values, and the place of each value among them.
+    """Returns the distinct values, and the index of each value among them.
 
     Args:
         values: integers.

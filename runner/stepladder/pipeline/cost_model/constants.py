@@ -48,7 +48,7 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
             0.0, 1.0, "of both, what rows take that begin at a sector of 32 bytes, but not at a pair of them"
         ),
         "line_rows": Constant(0.0, 1.0, "part by which one in two lines takes longer, outside of clusters"),
-        "zero_row": Constant(0.5, 12.0, "ns of a row that lies outside of the matrix, which TMA fills with zeros"),
+        "zero_row": Constant(0.5, 12.0, "ns of a row that is outside of the matrix, which TMA fills with zeros"),
         "zero_sharing": Constant(
             0.0, 1.5, "how that grows with the part of the GPU whose blocks have such rows: its exponent"
         ),

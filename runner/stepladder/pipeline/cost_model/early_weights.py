@@ -47,10 +47,10 @@ _STAGES, _STEP_BYTES, _EPILOGUE_STAGES, _KIB = 6, 256, 2, 1024
 # 0.90 for 16 x 15816 x 928, 24 x 6096 x 2608 and 32 x 21504 x 768. With 0.72 to 0.79, choices for the problems of
 # docs/results/launch_triggers.json are the same.
 _PARTLY_CACHED_TIME = 0.78
-# By what part loads take longer of weights that lie across k, whose rows begin within sectors of the L2 cache, for
+# By what part loads take longer of weights that are not K-major, whose rows begin within sectors of the L2 cache, for
 # tiles of _ROWS rows. Fitted to docs/results/odd_pitch_weights.json.
 _UNALIGNED_ROW_SLOWDOWN = 0.2
-# Of the time of a full row of a box, what a row of activations takes that is shorter: where they lie across k, a k step
+# Of the time of a full row of a box, what a row of activations takes that is shorter: if they are not K-major, a k step
 # has a row for each element of it. Fitted to docs/results/early_weights_pitches_column.json.
 _SHORT_ROW_TIME = 0.85
 # Above such a part of the multiprocessors, clusters of so many blocks or more share pairs of them: some take the port
@@ -236,7 +236,7 @@ def prefetch(knobs: Columns, size: Size, gpu: Gpu, options: Sequence[int | str])
     may = may & np.asarray(knobs.column("dependent_launch", True), bool) & ~is_at_exit(knobs)
     ordered = np.sort(np.array([int(option) for option in options], np.int64))
     steps = ordered[np.searchsorted(ordered, np.maximum(most, 0), side="right") - 1]
-    # A knob that is given is one number for all settings.
+    # A knob that is given is one value for all settings.
     chosen = np.broadcast_to(np.where(may, steps, 0), (knobs.count,))
     return Columns({**knobs.values, PREFETCH: chosen}, knobs.derived, knobs.count)
 
@@ -275,7 +275,7 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, Mappin
 
 def _odd_rows(knobs: Columns, size: Size) -> Array | float:
     """Returns by what part loads take longer because rows of the weights begin within sectors of the L2 cache; such
-    weights that lie along k are loaded as fast as others."""
+    K-major weights are loaded as fast as others."""
     is_odd = (size.a_layout != "row") & has_odd_rows(size.m, size.in_bytes)
     if size.products > 1 or not np.any(is_odd):  # pairs were not measured
         return 0.0
@@ -283,7 +283,7 @@ def _odd_rows(knobs: Columns, size: Size) -> Array | float:
 
 
 def _short_rows(block_k: Array, block_n: Array | Number, size: Size) -> Array | float:
-    """Returns the bytes of weights that TMA loads in the time of a k step's rows of activations, where these lie across
+    """Returns the bytes of weights that TMA loads in the time of a k step's rows of activations, where these run across
     k: TMA takes about as long for a row of a few elements as for one of a whole box."""
     if size.products > 1 or size.b_layout != "row":
         return 0.0

@@ -102,7 +102,7 @@ def epilogue_time(
     Args:
         knobs: with the tile, the epilogue and the schedule.
         size: of the product.
-        outside: rows of a tile that lie outside of C.
+        outside: rows of a tile that are outside of C.
         at_once: blocks that run at once.
         gpu: whose multiprocessors share the L2 cache.
         constants: fitted, of kernels on wgmma.

@@ -114,11 +114,11 @@ class Gpu:
     def blocks_at_once(self, cluster: int) -> int:
         """Returns how many blocks run at once in clusters of `cluster` blocks, one block a multiprocessor.
 
-        Clusters lie within a group of multiprocessors, so that fewer fit than the number of multiprocessors allows. A
+        Clusters are within a group of multiprocessors, so that fewer fit than the number of multiprocessors allows. A
         size that was not measured fits as often as the next larger one that was.
 
         Args:
-            cluster: blocks of a cluster; 1 stands for none.
+            cluster: blocks of a cluster; 1 means no cluster.
         """
         if cluster <= 1:
             return self.multiprocessors
@@ -247,7 +247,7 @@ def find(key: str | None, target: str) -> Found:
 
 
 def for_device(name: str, target: str) -> Found:
-    """Returns the GPU that the driver calls `name`, or the one for `target` with a note that it stands for it.
+    """Returns the GPU that the driver calls `name`, or the one for `target` with a note that it is used instead.
 
     Args:
         name: of the GPU, by the driver.

@@ -1,7 +1,7 @@
 """The choice of `launch_trigger`: kernels whose next launch begins when their blocks have exited.
 
 With an early trigger, blocks of the next launch take multiprocessors that have none, and the others those that become
-free. With a trigger at the exit of all blocks, they can be at the same places at each launch. Measured in
+free. With a trigger at the exit of all blocks, they can be on the same multiprocessors at each launch. Measured in
 docs/results/launch_triggers.json: kernels of more blocks than half of the multiprocessors, so that two launches do not
 fit side by side, and of clearly fewer than all gain, with the same operands at each launch and with others; kernels of
 clusters and splits of k do not, and all others lose what the early trigger hides. The likely reason, which no counter
@@ -28,7 +28,7 @@ EARLY, EXIT = "early", "exit"
 _MIN_BLOCKS, _MAX_BLOCKS = 0.5, 0.85
 # Rows or columns up to which kernels were measured: with more of both, they are bounded less by their loads.
 _MAX_ROWS = 192
-# What part of the operands a kernel by itself may read from HBM, to be chosen before a dependent one.
+# The part of the operands that a kernel by itself may read from HBM, to be chosen before a dependent one.
 _MAX_EVICTED = 0.5
 
 
@@ -58,7 +58,7 @@ def with_trigger(knobs: Columns, at_exit: Array) -> Columns:
         knobs: columns of the pipeline's knobs.
         at_exit: which settings let the next launch begin when their blocks have exited; one value counts for all.
     """
-    # Knobs that are given are one number for all settings.
+    # Knobs that are given are one value for all settings.
     trigger = np.broadcast_to(np.where(at_exit, EXIT, EARLY), (knobs.count,))
     return Columns({**knobs.values, KNOB: trigger}, knobs.derived, knobs.count)
 

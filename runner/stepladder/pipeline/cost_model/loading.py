@@ -17,12 +17,12 @@ _PAIR_BYTES = 64  # of two sectors
 
 @dataclass(frozen=True)
 class Loads:
-    """What a k step loads of one operand to a block.
+    """The loads of one operand in a k step of a block.
 
     Args:
         rows: rows of boxes with elements of the matrix.
         row_bytes: of each.
-        zero_rows: rows of boxes of the last tile that lie outside of the matrix.
+        zero_rows: rows of boxes of the last tile that are outside of the matrix.
         is_odd: whether rows of the matrix begin within sectors of the L2 cache.
         is_between: whether they begin at sectors, of which two are a pair, but within pairs.
         in_two_lines: part of the rows that reach into two lines of the L2 cache, by the width of the tile.
@@ -136,7 +136,7 @@ def misalignment(part: Loads, between: float) -> Array:
 
 
 def are_neighbours(cluster_m: Array, cluster_n: Array, size: Size) -> Array:
-    """Returns which clusters have two blocks whose tiles of the operand that they do not share lie side by side in its
+    """Returns which clusters have two blocks whose tiles of the operand that they do not share are side by side in its
     rows in memory: such clusters load longer than those along the other dimension. Source: measured,
     docs/results/model_wide_bf16-bf16.json.
 

@@ -52,7 +52,7 @@ def choose(columns: Columns, options: Sequence[int], default: int, size: Size, g
     """Returns every setting with the order of its tiles that moves the fewest bytes from memory.
 
     Where several move as few, one whose groups have as many rows each: where the last group has fewer, blocks divide by
-    a number that is no constant, and the coordinates of loads are no longer in uniform registers. Of these the one next
+    a value that is not constant, and the coordinates of loads are no longer in uniform registers. Of these the one next
     to the script's, and for kernels on wgmma one in which neighbours load fewer different tiles.
 
     Args:

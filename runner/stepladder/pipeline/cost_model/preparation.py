@@ -12,7 +12,7 @@ from stepladder.pipeline.cost_model.terms import INSTRUCTION_ROWS, Number, Size
 # Source of all constants: measured on an H200, docs/results/producers.json.
 # Microseconds from the launch of a preceding kernel to that of the matmul, besides its traffic.
 _PRECEDING_KERNEL_US = 4.5
-# Elements a ns that a preceding kernel makes of numbers of less than a byte, of which threads make two each.
+# Elements a ns that a preceding kernel makes from elements of less than a byte, of which threads make two each.
 _SUB_BYTE_RATE = 380.0
 # Nanoseconds in which a warpgroup makes an element of A, and for each unit of what its ops cost.
 _MADE, _MADE_BY_COST = 0.037, 0.0105

@@ -73,9 +73,9 @@ _WIDE_TILE_MARGIN, _WIDE_TILE, _FEW_STEPS = 0.1, 128 * 160, 2
 # The margin for splits that a cluster reduces, of products with so many rows and columns at least: such first choices
 # took longer, beside what was predicted, than others did.
 _CLUSTER_SPLIT_MARGIN, _SPLIT_SIDE = 0.04, 256
-# What may bound a main loop, by the names of the predicted times.
+# The limits of a main loop, by the names of the predicted times.
 LIMITS = ("matrix unit", "shared memory", "TMA", "L2", "latency", "HBM", "writes")
-# What a predicted time is made up of.
+# The parts of a predicted time.
 PARTS = ("main loop", "prologue", "epilogue", "reduction", "launch", "repacking", "preparing")
 
 
@@ -109,7 +109,7 @@ class Ranking:
         knobs: names of the knobs that were searched.
         columns: the settings.
         times: predicted times by name, a column each.
-        order: numbers of the settings, in the order of `with_margin`.
+        order: indices of the settings, in the order of `with_margin`.
         with_margin: predicted times, multiplied by `margin_factor`.
     """
 
@@ -237,7 +237,7 @@ def predict(family: str, space: Space, columns: Columns, size: Size, gpu: Gpu) -
         gpu: that the times are for.
 
     Returns:
-        By name of a part, the microseconds of each setting; `waves` is a number.
+        By name of a part, the microseconds of each setting; `waves` is a count.
     """
     if family == WARPGROUP:
         return warpgroup.predict(columns, size, gpu)
@@ -260,7 +260,8 @@ def _launched(columns: Columns, size: Size, gpu: Gpu, *, triggers: bool) -> tupl
     and only the order of the settings, which was measured, is that of the faster launch.
 
     If `triggers` are free to choose, launches by themselves are dependent ones, with the trigger at the exit of all
-    blocks: their places are the same at each launch too, and they begin sooner. Of the kernels that were measured both
+    blocks: they run on the same multiprocessors at each launch too, and they begin sooner. Of the kernels that were
+        measured both
     ways, one took 0.3% longer so, and the others less (docs/results/launch_triggers.json, h100/launches.json).
     """
     both = Columns({**columns.values, _LAUNCH: np.array([[True], [False]])}, columns.derived, columns.count)

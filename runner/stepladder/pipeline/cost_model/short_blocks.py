@@ -78,7 +78,7 @@ def have_short_blocks(knobs: Columns, size: Size, gpu: Gpu, name: str) -> Array:
     return (
         found
         & (knobs.floats("min_blocks_per_sm", 1) == _BLOCKS_PER_SM)
-        # Loads of weights that lie along k are as long as a k step; rows that begin within sectors were not measured.
+        # Loads of K-major weights are as long as a k step; rows that begin within sectors were not measured.
         & (size.a_layout == "column")
         & ~has_odd_rows(size.m, size.in_bytes)
         & (size.products == 1)

@@ -19,7 +19,7 @@ from stepladder.pipeline.expressions import Scope, Value
 
 @dataclass(frozen=True)
 class Rule:
-    """What a step requires: an expression, and when the step runs, as an expression; None for always."""
+    """A requirement of a step: an expression, and the condition under which the step runs; None for always."""
 
     requires: str
     runs_if: str | None = None
@@ -99,7 +99,7 @@ def _accepted(columns: Columns, name: str, values: Sequence[int | str], ready: R
     column = np.asarray(values)[:, np.newaxis] if len(values) > 1 else values[0]
     bound = columns.with_knob(name, column, ready.derived)
     kept = _all_satisfied(bound, ready, (len(values), columns.count))
-    # A setting has the value at which the first True stands.
+    # The value of a setting is that of the first True.
     return kept & (np.cumsum(kept, axis=0) == 1) if is_first_enough else kept
 
 

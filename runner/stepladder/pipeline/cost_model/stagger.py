@@ -38,6 +38,6 @@ def choose(knobs: Columns, size: Size) -> Columns:
         & (knobs.floats("block_n") * size.products >= _MIN_COLUMNS)
         & (steps >= 2 * stages)
     )
-    # A knob that is given is one number for all settings.
+    # A knob that is given is one value for all settings.
     held = np.broadcast_to(np.where(gains, np.minimum(stages - 1, _MAX), 0).astype(np.int64), (knobs.count,))
     return Columns({**knobs.values, KNOB: held}, knobs.derived, knobs.count)

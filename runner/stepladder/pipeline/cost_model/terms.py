@@ -13,7 +13,7 @@ import numpy as np
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.gpu import Gpu
 
-# What runs at the same time takes a little longer than the longest of it: the norm that joins limits.
+# Concurrent work takes a little longer than its longest part: the norm that combines limits.
 _NORM_DOUBLINGS = 3
 # How far operands exceed the L2 cache that are read from memory entirely, as a fraction of it.
 _EVICTED = 0.5
@@ -96,7 +96,7 @@ class Size:
 
 
 def ceil_divide(dividend: Array | float, divisor: Array | float) -> Array:
-    """Returns the quotient, rounded up to a whole number.
+    """Returns the quotient, rounded up to an integer.
 
     Args:
         dividend: at least 0.
@@ -137,7 +137,7 @@ def join(*limits: Array | float) -> Array:
 
 @dataclass(frozen=True)
 class Tiles:
-    """How C is cut.
+    """The tiling of C.
 
     Args:
         rows, columns: numbers of tiles along m and n, those that fill up clusters included.
@@ -189,8 +189,8 @@ def blocks_that_fit(cluster: Array, gpu: Gpu) -> Array:
     """Returns how many blocks run at once in clusters of so many blocks each; see `Gpu.blocks_at_once`.
 
     Args:
-        cluster: blocks of a cluster, whole numbers.
-        gpu: whose groups of multiprocessors clusters lie in.
+        cluster: blocks of a cluster, integers.
+        gpu: whose groups of multiprocessors clusters are in.
     """
     blocks = np.asarray(cluster).astype(int)
     sizes = np.flatnonzero(np.bincount(blocks.ravel()))

@@ -23,7 +23,7 @@ from stepladder.pipeline.cost_model.terms import (
 _OTHER_REGISTERS, _MAX_REGISTERS = 40, 255
 # Shared memory that the system keeps of a block.
 _RESERVED_BYTES = 1024
-# What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
+# Cost of hidden HBM traffic: small, but not zero, since it takes power. It decides between orders of tiles.
 _HIDDEN_TRAFFIC_COST = 0.02
 
 

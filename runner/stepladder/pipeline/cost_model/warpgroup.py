@@ -30,7 +30,7 @@ _FEW_BOXES, _CLUSTER_OF_FEW = 2, 0.5
 _IDLE_START, _FEW_ROWS = 0.2, 64
 # Of an element of a partial accumulator in global memory.
 _PARTIAL_BYTES = 4
-# What HBM traffic costs where it is hidden: a little, since it takes power. It decides between orders of tiles.
+# Cost of hidden HBM traffic: small, but not zero, since it takes power. It decides between orders of tiles.
 _HIDDEN_TRAFFIC_COST = 0.02
 
 

@@ -1,4 +1,4 @@
-"""What the terms of a launch of a kernel on wgmma share: its blocks, how many run at once, and what L2 holds."""
+"""Quantities shared by the terms of a launch of a wgmma kernel: its blocks, how many run at once, and what L2 holds."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
 
 
 class Launch:
-    """What the terms of a launch share, a value for each setting; arguments as for `warpgroup.predict`.
+    """Quantities that the terms of a launch share, a value for each setting; arguments as for `warpgroup.predict`.
 
     Attributes:
         tiles: that blocks compute.
@@ -86,7 +86,7 @@ class Launch:
         self.pingpong = knobs.equals("schedule", "pingpong", "cooperative")
         self.by_itself = ~np.asarray(knobs.column("dependent_launch", True), bool)
         self.at_exit = is_at_exit(knobs)
-        # Blocks of a dependent launch begin where multiprocessors are idle, and those of the next one at other places.
+        # Blocks of a dependent launch begin where multiprocessors are idle, and those of the next one on others.
         moved = constants["cached"] * (1 - constants["cached_idle"] * self.idle)
         self.cached = np.where(self.by_itself | self.at_exit, constants["cached_in_place"], moved)
         self.held = held_bytes(size, readers_of(self.tiles, knobs), constants["cached_halves"])

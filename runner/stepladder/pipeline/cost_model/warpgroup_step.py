@@ -86,7 +86,7 @@ def shared_step(
 
 
 class Step:
-    """What bounds a k step of a block, in us; the attributes are as if each were alone.
+    """The limits of a k step of a block, in us, each as if it were the only one.
 
     Args:
         launch: of the block.
@@ -105,7 +105,7 @@ class Step:
         self._launch = launch
         # A pair of products multiplies tiles of A by tiles of both B side by side.
         columns = launch.block_n * size.products
-        # Source: measured, where rows of B lie along n: those of a tile begin within a sector of the L2 cache.
+        # Source: measured, where B is N-major: those of a tile begin within a sector of the L2 cache.
         odd = np.where((np.asarray(launch.block_n) % 16 == 8) & (size.b_layout == "row"), constants["odd_eights"], 1.0)
         # Blocks on one multiprocessor share what a step takes of it, but not its latency.
         tile = (launch.block_m, columns, launch.block_k)
@@ -183,7 +183,7 @@ def _fill_of(launch: Launch, parts: list[Loads], scattered: Array, spread: Array
     Args:
         launch: of the block.
         parts: what a step loads of A and of B.
-        scattered: how much longer loads take as splits of k read at distant places.
+        scattered: how much longer loads take as splits of k read at distant positions.
         spread: how much shorter as blocks are spread over multiprocessors.
     """
     constants, clusters = launch.constants, [launch.cluster_n, launch.cluster_m]
@@ -192,7 +192,7 @@ def _fill_of(launch: Launch, parts: list[Loads], scattered: Array, spread: Array
     fill = fill_step(parts, clusters, launch.gpu, constants) * idle * launch.sharing
     fill = fill * scattered
     fill = fill * (1 + constants["neighbours"] * are_neighbours(launch.cluster_m, launch.cluster_n, launch.size))
-    # Blocks of a cluster that lie beyond C load their slices, and fill the others with zeros.
+    # Blocks of a cluster that are beyond C load their slices, and fill the others with zeros.
     fill = fill * (1 + constants["empty"] * launch.tiles.empty)
     return fill * spread
 

@@ -51,7 +51,7 @@ class Fields:
         Args:
             name: of the field.
             accepted: the strings that it may be; any where it is empty.
-            default: what stands for a missing field; None where it must be there.
+            default: value of a missing field; None if the field is required.
 
         Raises:
             StepladderError: the field is missing, of another type, or not one of `accepted`.
@@ -68,7 +68,7 @@ class Fields:
 
         Args:
             name: of the field.
-            default: what stands for a missing field; None where it must be there.
+            default: value of a missing field; None if the field is required.
 
         Raises:
             StepladderError: the field is missing or of another type.
@@ -184,7 +184,7 @@ class Fields:
 
         Args:
             name: of the field.
-            default: what stands for a missing field; None where it must be there.
+            default: value of a missing field; None if the field is required.
 
         Raises:
             StepladderError: the field is missing and has no default, or it is another list.

@@ -56,7 +56,7 @@ class FunctionBuffer:
         shape: extents, outermost first.
         offset: bytes from the beginning of the workspace, or of what a part is of.
         data: for a constant, the file of the bundle with its content.
-        aliases: for a result, the number of the argument whose memory it takes: kernels write only what differs.
+        aliases: for a result, the index of the argument whose memory it takes: kernels write only what differs.
         strides: of each axis, in elements, of columns of a larger buffer, which a kernel writes with its row pitch;
             None of elements that follow each other.
     """
@@ -84,7 +84,7 @@ class FunctionBuffer:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         if self.kind == "workspace":
             return f"{self._type} at byte {self.offset} of the workspace"
         if self.kind == "part":
@@ -99,7 +99,7 @@ class FunctionBuffer:
 
     @property
     def memory(self) -> tuple[str, int]:
-        """What it is bytes of, from `offset` on: the workspace, or an argument or a result."""
+        """The memory that it is in, from byte `offset` on: the workspace, or an argument or a result."""
         if self.kind == "workspace":
             return self.kind, 0
         return self.kind.replace("result_part", "result").replace("part", "argument"), self.number
@@ -180,7 +180,7 @@ class Launch:
     Attributes:
         stage: name of the function that became the kernel.
         folder: of the kernel, in the bundle; launches of equal kernels share it.
-        operands: role of a kernel's argument -> number of the buffer.
+        operands: role of a kernel's argument -> index of the buffer.
         kernel: of an op that is no matmul, or of a group of matmuls; None for one matmul, whose folder has a manifest.
     """
 
@@ -191,14 +191,14 @@ class Launch:
 
     @property
     def written(self) -> list[int]:
-        """Numbers of the buffers that it writes."""
+        """Indices of the buffers that it writes."""
         if self.kernel is None:
             return [number for role, number in self.operands.items() if role[0] in "crw"]
         return [self.operands[item.role] for item in self.kernel.arguments if item.access != "read"]
 
     @property
     def grouped(self) -> tuple[Problem, ...]:
-        """What the matmuls of a group compute; empty for another launch."""
+        """The problems of the matmuls of a group; empty for another launch."""
         return self.kernel.problems if self.kernel is not None else ()
 
 
@@ -228,7 +228,7 @@ def schema_version_of(launches: Sequence[Launch], buffers: Sequence[FunctionBuff
 
 @dataclass(frozen=True)
 class FunctionManifest:
-    """What `manifest.json` of a function holds; the fields are those of the file.
+    """The manifest of a function; the fields are those of `manifest.json`.
 
     Attributes:
         function: name of the payload's function.
@@ -256,21 +256,21 @@ class FunctionManifest:
 
     @property
     def aliases(self) -> dict[int, int]:
-        """The places in `buffers` of the arguments whose memory results take, by those of the results."""
+        """The positions in `buffers` of the arguments whose memory results take, by those of the results."""
         arguments = {buffer.number: place for place, buffer in self.of_kind("argument")}
         results = self.of_kind("result")
         return {place: arguments[item.aliases] for place, item in results if item.aliases is not None}
 
     @property
     def homes(self) -> dict[int, int]:
-        """The places in `buffers` of the arguments, constants and results that parts are of, by those of the parts."""
+        """The positions in `buffers` of the arguments, constants and results that have parts, by those of the parts."""
         given = {item.number: place for kind in ("argument", "constant") for place, item in self.of_kind(kind)}
         results = {item.number: place for place, item in self.of_kind("result")}
         parts = {place: given[item.number] for place, item in self.of_kind("part")}
         return parts | {place: results[item.number] for place, item in self.of_kind("result_part")}
 
     def of_kind(self, kind: str) -> list[tuple[int, FunctionBuffer]]:
-        """Returns the buffers of a kind with their places in `buffers`, by their numbers.
+        """Returns the buffers of a kind with their positions in `buffers`, by their indices.
 
         Args:
             kind: one of `BUFFER_KINDS`.

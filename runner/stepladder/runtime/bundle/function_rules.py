@@ -1,4 +1,4 @@
-"""What holds of the buffers and the launches of a function (`function`): of one that was read, or made."""
+"""Rules for the buffers and the launches of a function (`function`), read from a file or built."""
 
 from __future__ import annotations
 

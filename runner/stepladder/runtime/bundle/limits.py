@@ -142,7 +142,7 @@ def check_arguments(
     # An operand that makes no difference to a result, such as one that is multiplied by 0, is no parameter.
     optional = shared | (set(problem.epilogue_roles) - second_b)
     roles = problem.roles
-    # What a kernel before that of the matmul copies to a workspace is read by that one, and not by this.
+    # Operands that a preceding kernel copies to a workspace are read by that kernel, not by this one.
     found = {argument.role for argument in arguments if argument.role not in WORKSPACE_ROLES}
     if not set(roles) - optional <= found <= set(roles):
         got = ", ".join(argument.role for argument in arguments) or "none"

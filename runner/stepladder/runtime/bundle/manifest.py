@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 # Of a bundle with several kernels: those before that of the matmul, and the workspaces that they write, came later.
 SCHEMA_VERSION_SEVERAL = 2
-# Of a kernel that takes numbers by value, or operands that are parts of buffers, which came later too; 3 is that of a
+# Of a kernel that takes scalars by value, or operands that are parts of buffers, which came later too; 3 is that of a
 # function with several matmuls.
 SCHEMA_VERSION_VALUES = 4
 MANIFEST = "manifest.json"
@@ -45,7 +45,7 @@ SWIZZLES = ("none", "32b", "64b", "128b")
 L2_PROMOTIONS = ("none", "64b", "128b", "256b")
 OOB_FILLS = ("zero", "nan")
 
-# What a TMA descriptor can have.
+# Limits of a TMA descriptor.
 TMA_DIMENSIONS = 5
 
 
@@ -73,14 +73,14 @@ def problem_json(problem: Problem) -> dict[str, Any]:
 
 
 def _drop_unused(data: dict[str, Any] | None) -> None:
-    """Leaves the field `by_value`, which came later, out of JSON data of what is no number."""
+    """Leaves the field `by_value`, which came later, out of JSON data of what is no scalar."""
     if data is not None and not data["by_value"]:
         del data["by_value"]
 
 
 @dataclass(frozen=True)
 class Argument:
-    """One kernel parameter: a bare pointer or a TMA descriptor, for a row-major buffer in global memory, or a number.
+    """One kernel parameter: a bare pointer or a TMA descriptor, for a row-major buffer in global memory, or a scalar.
 
     Attributes:
         name: the parameter's name, for messages.
@@ -109,7 +109,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class TmaDescriptor:
-    """How a buffer is seen through a TMA descriptor: the parameters of cuTensorMapEncodeTiled, but the base address.
+    """A TMA descriptor of a buffer: the parameters of cuTensorMapEncodeTiled, except the base address.
 
     Dimensions are listed outermost first, as in MLIR; the driver wants the innermost first.
 
@@ -150,7 +150,7 @@ class TmaDescriptor:
 
 @dataclass(frozen=True)
 class Workspace:
-    """A row-major buffer in global memory that the launcher allocates once, for `w0` and so on, by number.
+    """A row-major buffer in global memory that the launcher allocates once, for `w0` and so on, by index.
 
     Attributes:
         element_type: MLIR's name of the element type.
@@ -188,7 +188,7 @@ class FrontKernel:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What `manifest.json` holds; the fields are those of the file.
+    """The manifest of a kernel; the fields are those of `manifest.json`.
 
     Attributes:
         kernel_name: entry point in the cubin and the PTX.
@@ -213,7 +213,7 @@ class Manifest:
         function: name of the payload's function that was compiled.
         other_functions: names of the others in its module, which is `ir/00-input.mlir`.
         front: kernels that are launched before this one, in order, each time.
-        workspaces: buffers that they write, by number.
+        workspaces: buffers that they write, by index.
         schema_version: version of this layout.
     """
 

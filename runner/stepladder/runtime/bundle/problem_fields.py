@@ -87,7 +87,7 @@ def _parse_epilogue(fields: Fields) -> tuple[EpilogueOperand, ...]:
 
 
 def _parse_operand(fields: Fields) -> EpilogueOperand:
-    """Returns an operand of elementwise ops: a buffer, or a number, which came later and has no extents."""
+    """Returns an operand of elementwise ops: a buffer, or a scalar, which came later and has no extents."""
     by_value = fields.boolean("by_value", default=False)
     shape = fields.extents("shape", 0 if by_value else None)
     return EpilogueOperand(fields.string("element_type", ELEMENT_TYPES), shape, by_value)

@@ -74,7 +74,7 @@ class _Reader:
         return Program(tuple(arguments), instructions, results)
 
     def _argument(self, fields: Fields) -> Argument:
-        # What no instruction reads may be of any type.
+        # Values that no instruction reads may be of any type.
         type_, shape = fields.string("type"), fields.extents("shape")
         self._check_count(fields, "shape", shape)
         value = self._made(fields, "value", fields.integer("value"), type_, shape)
@@ -152,7 +152,7 @@ class _Reader:
     def _places(
         self, fields: Fields, shape: tuple[int, ...]
     ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Returns offsets, sizes and strides of elements that lie within a shape."""
+        """Returns offsets, sizes and strides of elements that are within a shape."""
         offsets = fields.integers("offsets", len(shape))
         sizes, strides = fields.extents("sizes", len(shape)), fields.extents("strides", len(shape))
         for offset, size, stride, extent in zip(offsets, sizes, strides, shape):
@@ -258,12 +258,12 @@ class _Reader:
         return attribute
 
     def _type_in_body(self, fields: Fields, name: str, value: int, body_types: Mapping[int, str]) -> str:
-        """Returns the type of a value that a body may read: one of its own, or a single number from outside."""
+        """Returns the type of a value that a body may read: one of its own, or a single scalar from outside."""
         if value in body_types:
             return body_types[value]
         self._check_known(fields, name, value)
         if self.shapes[value] != ():
-            raise fields.error(name, f"has {value}, of {self._of(value)}: a body reads single numbers from outside")
+            raise fields.error(name, f"has {value}, of {self._of(value)}: a body reads scalars from outside")
         return self.types[value]
 
     def _values(self, fields: Fields, name: str) -> tuple[int, ...]:

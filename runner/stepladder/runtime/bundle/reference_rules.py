@@ -40,7 +40,7 @@ _OF_BITS = {name: item.bits for name, item in BUFFER_TYPES.items() if name != BO
 
 
 def is_number_type(type_: str) -> bool:
-    """Tells whether numbers of a type can be evaluated: integers of up to 64 bits, indices, and element types of
+    """Tells whether values of a type can be evaluated: integers of up to 64 bits, indices, and element types of
     floating point.
 
     Args:
@@ -65,7 +65,7 @@ def number_problem(number: object, type_: str) -> str | None:
 
     Args:
         number: an integer, or a floating-point number as `float.hex` writes it.
-        type_: MLIR's name of the number's type.
+        type_: MLIR's name of the scalar's type.
     """
     if is_float(type_):
         try:
@@ -86,7 +86,7 @@ def operation_problem(name: str, types: Sequence[str], type_: str, rank: int) ->
 
     Args:
         name: of the op.
-        types: of its operands, each a number's.
+        types: of its operands, each a scalar's.
         type_: of its result, likewise.
         rank: axes of the value that a gather reads.
     """

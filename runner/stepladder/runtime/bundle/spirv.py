@@ -39,7 +39,7 @@ LLVM_IR = "kernel.ll"
 
 @dataclass(frozen=True)
 class SpirvManifest:
-    """What `manifest.json` holds; the fields are those of the file.
+    """The manifest of a SPIR-V kernel; the fields are those of `manifest.json`.
 
     Attributes:
         kernel_name: entry point in the module.

@@ -44,7 +44,7 @@ def write_bundle(
             matmul, by path relative to the bundle.
 
     Raises:
-        StepladderError: the place cannot be written, `path` is there and is no bundle, or a file that the older
+        StepladderError: the path cannot be written, `path` is there and is no bundle, or a file that the older
             bundle's manifest does not list has the name of one to write.
     """
     write_contents(
@@ -193,7 +193,7 @@ def _entries(folder: Path, prefix: str) -> Iterator[tuple[str, bool]]:
 
 
 def _check_names(named: Path, contents: Mapping[str, bytes], kept: Mapping[str, bool]) -> None:
-    """Raises StepladderError where a file to write has the place of an entry that is kept, or of a folder above it."""
+    """Raises StepladderError where a file to write has the path of an entry that is kept, or of a folder above it."""
     files = set(contents)
     folders = {str(parent) for name in contents for parent in PurePosixPath(name).parents}
     for name, is_folder in kept.items():

@@ -18,7 +18,7 @@ def is_written(manifest: FunctionManifest, number: int, written: set[int]) -> bo
     Args:
         manifest: of the function.
         number: of the buffer.
-        written: numbers of the buffers that kernels have written.
+        written: indices of the buffers that kernels have written.
     """
     buffer = manifest.buffers[number]
     others = [manifest.buffers[other] for other in written if manifest.buffers[other].memory == buffer.memory]
@@ -39,7 +39,7 @@ def note_written(manifest: FunctionManifest, number: int, written: set[int]) -> 
     Args:
         manifest: of the function.
         number: of the buffer.
-        written: numbers of the buffers that kernels have written; it is changed.
+        written: indices of the buffers that kernels have written; it is changed.
     """
     buffer = manifest.buffers[number]
     if buffer.kind == "workspace":

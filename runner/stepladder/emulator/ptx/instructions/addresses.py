@@ -58,11 +58,11 @@ def at(address: Value, offset: int) -> Value:
 
 
 def of_lane(value: Value, lane: int | np.integer) -> int:
-    """Returns one lane's part of a number.
+    """Returns one lane's value.
 
     Args:
         value: uniform or (T,).
-        lane: its number.
+        lane: its index.
     """
     return int(value[lane]) if isinstance(value, np.ndarray) else int(value)
 
@@ -187,7 +187,7 @@ def is_own(address: Value) -> bool:
 
 
 def is_shared_address(address: Value) -> bool:
-    """Whether numbers are addresses of shared memory.
+    """Whether integers are addresses of shared memory.
 
     Args:
         address: uniform or (T,).

@@ -32,7 +32,7 @@ _BITS: dict[str, Callable] = {
     "or": lambda old, own: old | own,
     "xor": lambda old, own: old ^ own,
 }
-# What each takes, as kinds of types.
+# The kinds of types that each takes.
 _KINDS = {
     "exch": "b",
     "cas": "b",
@@ -92,7 +92,7 @@ def combination(site: Site, operation: str, type_: PtxType) -> Callable[[int, in
 
 @instruction("atom", "red")
 def atom(site: Site) -> None:
-    """An atomic update of a number in memory, or of each of several neighbours; `atom` gives what stood there."""
+    """An atomic update of a value in memory, or of each of several adjacent ones; `atom` returns the previous value."""
     ordering = site.choice(("relaxed", "acquire", "release", "acq_rel"), "relaxed")
     scope = order.scope_of(site, "gpu")
     space = addresses.space_of(site)
@@ -199,7 +199,7 @@ def fence_proxy(site: Site) -> None:
         tensor_maps.acquire(site)
         return
     if kind != "async":
-        # There is one address for each place.
+        # There is one address for each element.
         site.rest.clear()
         return
     space = site.choice(("global", "shared::cta", "shared::cluster"), "")

@@ -31,7 +31,7 @@ def warp_sync(site: Site) -> None:
 
 @instruction("bar", "barrier", waits=True)
 def barrier(site: Site) -> None:
-    """Threads of the block meet at a barrier of a number, or arrive there and go on."""
+    """Threads of the block meet at a numbered barrier, or arrive there and go on."""
     site.flag("cta")
     kind = site.choice(("sync", "arrive", "red"))
     site.flag("aligned")

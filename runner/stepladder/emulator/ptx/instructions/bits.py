@@ -55,7 +55,7 @@ def count_bits(site: Site) -> None:
 
 @instruction("bfind", is_pure=True)
 def bfind(site: Site) -> None:
-    """The place of the highest bit that is set (for a negative number: not set), all bits set where there is none."""
+    """The position of the highest bit that is set (for a negative value: not set), all bits set where there is none."""
     type_ = site.type("su", (32, 64))
     shifts = site.flag("shiftamt")
 
@@ -91,7 +91,7 @@ def bfe(site: Site) -> None:
 
 
 def _aligned(bits: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns bits and places in them with the same leading dimensions."""
+    """Returns bits and positions in them with the same leading dimensions."""
     front = np.broadcast_shapes(bits.shape[:-1], places.shape[:-1])
     return (
         np.broadcast_to(bits, (*front, bits.shape[-1])),
@@ -136,7 +136,7 @@ def _byte(value: Value) -> np.ndarray:
 
 
 def _mask(start: Value, length: Value, bits: int) -> np.ndarray:
-    """Returns the bits from a place on, as many as `length`, of at most 64."""
+    """Returns the bits from a position on, as many as `length`, of at most 64."""
     start, end = _byte(start), np.minimum(_byte(start) + _byte(length), np.uint64(bits))
     everything = np.uint64(0xFFFFFFFFFFFFFFFF)
     below_end = np.where(end >= 64, everything, (np.uint64(1) << np.minimum(end, np.uint64(63))) - np.uint64(1))
@@ -145,7 +145,7 @@ def _mask(start: Value, length: Value, bits: int) -> np.ndarray:
 
 
 def _clamped_mask(start: Value, length: Value) -> Value:
-    """Returns the bits from a place on, all of them where their number is beyond the word; none from beyond it."""
+    """Returns the bits from a position on, all of them where their number is beyond the word; none from beyond it."""
     start, length = (np.minimum(np.asarray(value).astype(np.uint64), np.uint64(32)) for value in (start, length))
     return _signed(_mask(start, length, 32))
 
@@ -156,7 +156,7 @@ def _signed(value: Value) -> Value:
 
 @instruction("fns", is_pure=True)
 def fns(site: Site) -> None:
-    """The place of the n-th bit that is set, from a base on, upwards or downwards; all bits set where there is none."""
+    """The position of the n-th bit that is set from a base, upwards or downwards; all bits set if there is none."""
     site.type("b", (32,))
 
     def place(mask: Value, base: Value, offset: Value) -> Value:
@@ -178,7 +178,7 @@ def fns(site: Site) -> None:
 
 @instruction("dp4a", "dp2a", is_pure=True)
 def dot(site: Site) -> None:
-    """The products of bytes (or of halves and bytes), added to a number."""
+    """The products of bytes (or of halves and bytes), added to an accumulator."""
     left, right = site.types(2)
     upper = site.family == "dp2a" and site.choice(("lo", "hi")) == "hi"
     site.count(4)

@@ -72,5 +72,5 @@ def emit(site: Site, type_: PtxType) -> None:
 
 
 def _bits(number: np.ndarray, bits: int) -> np.ndarray:
-    """Returns the lower bits of numbers as unsigned ones, with room for sums of them."""
+    """Returns the lower bits of values as unsigned ones, with room for sums of them."""
     return np.asarray(number).astype(object if bits == 64 else np.int64) & (1 << bits) - 1

@@ -52,7 +52,7 @@ def _of_floats(name: str) -> Callable:
     if name in _UNORDERED:
         ordered = _ORDERED[_UNORDERED[name]]
         return lambda left, right: ordered(left, right) | _is_nan(left, right)
-    if name == "ne":  # false where one is no number
+    if name == "ne":  # false where one is NaN
         return lambda left, right: (left != right) & ~_is_nan(left, right)
     return _ORDERED[name]
 
@@ -79,7 +79,7 @@ def _truth(value: Value) -> Value:
 
 @instruction("setp", is_pure=True)
 def setp(site: Site) -> None:
-    """Whether two numbers compare as is said, combined with a predicate; and the opposite as a second result."""
+    """Whether two values compare as the modifier says, combined with a predicate; the opposite as second result."""
     combine = site.choice(tuple(_COMBINE), "")
     (type_,) = site.types(1)
     compare = _comparison(site, type_)
@@ -114,7 +114,7 @@ def _and_so(found: Value, combine: str, given: tuple) -> Value:
 
 @instruction("set", is_pure=True)
 def set_(site: Site) -> None:
-    """All bits set (or 1.0) where two numbers compare as is said, else zero."""
+    """All bits set (or 1.0) where two values compare as the modifier says, else zero."""
     combine = site.choice(tuple(_COMBINE), "")
     target, type_ = site.types(2)
     compare = _comparison(site, type_)
@@ -173,7 +173,7 @@ def selp(site: Site) -> None:
 
 @instruction("slct", is_pure=True)
 def slct(site: Site) -> None:
-    """One of two values, by the sign of a number."""
+    """One of two values, by the sign of a third."""
     type_, sign = site.types(2)
     flushes = site.flag("ftz")
     site.count(4)

@@ -40,7 +40,7 @@ def bra(site: Site) -> None:
 
 @instruction("brx.idx", is_pure=True)
 def brx(site: Site) -> None:
-    """What is left of a branch by a table (`branch_tables`): the check of its index, the second operand."""
+    """A branch by a table (`branch_tables`), of which only the check of its index, the second operand, is left."""
     site.flag("uni")
     size = site.operands[0]
     if not isinstance(size, syntax.Number):
@@ -86,7 +86,7 @@ def _trap(fiber: Fiber, op: Instruction) -> None:
 def call(site: Site) -> None:
     """A call of a function of CUDA: of `vprintf`, or of `__assertfail`, after which the threads end.
 
-    Functions with a body take the place of their calls (`calls`).
+    Functions with a body replace their calls (`calls`).
     """
     site.flag("uni")
     name, given = calls.callee_of(site.statement), site.elements(-1)

@@ -354,7 +354,7 @@ def _store_bytes(site: Site, element: PtxType, combine: Callable | None) -> None
 
 @instruction("cp.reduce.async.bulk")
 def reduce_bulk(site: Site) -> None:
-    """Begins to combine numbers in shared memory with others in global memory."""
+    """Begins to combine values in shared memory with others in global memory."""
     site.choice(("global",))
     site.choice(("shared::cta",))
     site.choice(("bulk_group",))

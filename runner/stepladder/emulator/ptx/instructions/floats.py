@@ -33,7 +33,7 @@ _each_fma = np.vectorize(exact_fma, otypes=[np.float64])
 
 
 def emit(site: Site, function: Callable, type_: PtxType, operands: int, *, keeps_nan: bool = False) -> None:
-    """Emits the computation of floating-point numbers of a type from others, rounded to nearest.
+    """Emits the computation of floating-point values of a type from others, rounded to nearest.
 
     Args:
         site: the instruction, with its modifiers `ftz`, `sat`, `relu` and `rn`.
@@ -79,7 +79,7 @@ def _fma(type_: PtxType) -> Callable:
         left, right, addend = (np.asarray(value).astype(np.float64) for value in (left, right, addend))
         if type_.bits == 64:
             return _each_fma(left, right, addend)
-        # Products of two numbers of up to 24 bits are exact.
+        # Products of two significands of up to 24 bits are exact.
         return rounded_sum(left * right, addend, type_.scalar)
 
     return fma
@@ -193,11 +193,11 @@ def _each_directed_fma(direction: str, left: float, right: float, addend: float)
 
 
 def _moved(direction: str, nearest: np.floating, *, is_above: bool, is_below: bool) -> np.floating:
-    """Returns a number that was rounded to nearest as it is rounded in a direction.
+    """Returns a value that was rounded to nearest, rounded in a direction instead.
 
     Args:
         direction: `rm`, `rp` or `rz`.
-        nearest: the number, of its own type.
+        nearest: the value, of its own type.
         is_above, is_below: whether it is more or less than the exact one.
     """
     if is_above and (direction == "rm" or (direction == "rz" and nearest > 0)):
@@ -208,7 +208,7 @@ def _moved(direction: str, nearest: np.floating, *, is_above: bool, is_below: bo
 
 
 def _directed_quotient(direction: str, type_: PtxType) -> Callable:
-    """Returns what divides two numbers of f32 or f64, rounded once in a direction."""
+    """Returns the function that divides two values of f32 or f64, rounded once in a direction."""
 
     def divide(left: np.floating, right: np.floating) -> np.floating:
         nearest = left / right
@@ -236,7 +236,7 @@ def _directed_root(direction: str, type_: PtxType) -> Callable:
 
 
 def _each(function: Callable, type_: PtxType) -> Callable:
-    """Returns a function of arrays of f32 or f64 that takes them number by number."""
+    """Returns a function of arrays of f32 or f64 that takes them element by element."""
 
     def of_arrays(*arrays: Value) -> np.ndarray:
         given = np.broadcast_arrays(*(np.asarray(array, type_.dtype) for array in arrays))
@@ -310,7 +310,7 @@ _FUNCTIONS: dict[str, Callable] = {
 
 @instruction(*_FUNCTIONS, is_pure=True)
 def function(site: Site) -> None:
-    """A function of one number."""
+    """A function of one operand."""
     type_ = site.type("f")
     directed = _direction(site, type_) if site.family in ("rcp", "sqrt") else []
     if directed:
@@ -335,7 +335,7 @@ _TESTS: dict[str, Callable] = {
 
 @instruction("testp", is_pure=True)
 def testp(site: Site) -> None:
-    """What a floating-point number is."""
+    """A test of the class of a floating-point value."""
     test = _TESTS[site.choice(tuple(_TESTS))]
     type_ = site.type("f", (32, 64))
     site.count(2)

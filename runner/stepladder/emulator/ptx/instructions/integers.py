@@ -34,7 +34,7 @@ def emit(site: Site, function: Callable, reads: list[PtxType], width: int) -> No
 
     Args:
         site: the instruction, whose first operand is written and whose others are read.
-        function: of the numbers.
+        function: of the operands.
         reads: types of the operands that are read.
         width: of the result.
     """

@@ -49,7 +49,7 @@ def _is_strong(statement: Statement) -> bool:
 
 @instruction("ld", "ldu", is_pure=True, asks=_is_strong)
 def ld(site: Site) -> None:
-    """A load: of one number or of several neighbours; narrow ones are extended to the register."""
+    """A load: of one element or of several adjacent ones; narrow ones are extended to the register."""
     ordering, scope, space, type_, count = _form(site)
     site.count(2, 3)
     if ordering in order.RELEASES:
@@ -88,14 +88,14 @@ def _extended(value: Value, type_: PtxType, width: int) -> Value:
 
 
 def read(fiber: Fiber, op: Instruction, space: str, address: Value, type_: PtxType) -> Value:
-    """Returns a number in memory, which is read weakly.
+    """Returns an element in memory, by a weak read.
 
     Args:
         fiber: the threads.
         op: that reads it.
         space: the state space.
         address: uniform or (T,).
-        type_: of the number.
+        type_: of the element.
     """
     return _read(fiber, op, space, address, type_, (), is_strong=False)
 
@@ -138,7 +138,7 @@ def _take_strong(fiber: Fiber, op: Instruction, access: Access) -> np.ndarray:
 
 
 def _wait_for_change(fiber: Fiber, spin: object, address: Value, found: Value) -> None:
-    """Blocks where a loop asks for a number again that is what it was."""
+    """Blocks where a loop polls a value that has not changed."""
     group = fiber.group
     array = np.asarray(found)
     now = np.broadcast_to(array, (fiber.count, *array.shape)) if values.is_uniform(found) else array
@@ -154,7 +154,7 @@ def _wait_for_change(fiber: Fiber, spin: object, address: Value, found: Value) -
 
 @instruction("st")
 def st(site: Site) -> None:
-    """A store: of one number or of several neighbours; of wider registers the lower bits."""
+    """A store: of one element or of several adjacent ones; of wider registers the lower bits."""
     ordering, scope, space, type_, count = _form(site)
     site.count(2)
     if ordering in order.ACQUIRES:
@@ -204,7 +204,7 @@ def _write(
         own = value
         if value.ndim > len(shape):
             own = value[part.lanes]
-            if not access.per_lane:  # every thread writes its own number to one place
+            if not access.per_lane:  # every thread writes its own value to one address
                 access = memory.with_lanes(access, len(part.lanes))
         own = np.broadcast_to(own, access.positions.shape)
         if not is_strong:
@@ -217,15 +217,15 @@ def _write(
 
 
 def write(fiber: Fiber, op: Instruction, space: str, address: Value, type_: PtxType, number: Value) -> None:
-    """Writes a number to memory weakly.
+    """Writes an element to memory, by a weak write.
 
     Args:
         fiber: the threads.
         op: that writes it.
         space: the state space.
         address: uniform or (T,).
-        type_: of the number.
-        number: bits, uniform or (T,).
+        type_: of the element.
+        number: its bits, uniform or (T,).
     """
     value = np.asarray(number, types.register(type_.bits).dtype)
     _write(fiber, op, space, address, type_, value, (), is_strong=False)

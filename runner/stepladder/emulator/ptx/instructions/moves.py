@@ -34,7 +34,7 @@ _TO_INTEGER: dict[str, Callable] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.f
 
 @instruction("mov", is_pure=True)
 def mov(site: Site) -> None:
-    """A register, a number, an address or a special register to a register; or parts of one to and from others."""
+    """A register, an immediate, an address or a special register to a register; or parts of one to and from others."""
     (type_,) = site.types(1)
     site.count(2)
     target, source = site.operands
@@ -86,7 +86,7 @@ def _pack(site: Site, type_: PtxType, target: syntax.Operand, source: syntax.Vec
 
 @instruction("cvta", is_pure=True)
 def cvta(site: Site) -> None:
-    """An address of a space as a generic one, or back: here they are the same numbers."""
+    """An address of a space as a generic one, or back: here they are the same."""
     site.flag("to")
     site.choice(_SPACES)
     type_ = site.type("u", (32, 64))
@@ -184,7 +184,7 @@ def _integers(source: PtxType, target: PtxType, *, saturates: bool) -> Callable:
 
 
 def _flushing(convert: Callable, source: PtxType, target: PtxType) -> Callable:
-    """Returns a conversion with zeros for subnormal numbers of f32, read or written."""
+    """Returns a conversion with zeros for subnormal f32 values, read or written."""
 
     def flushed(value: Value) -> Value:
         if source.name == "f32":
@@ -268,11 +268,11 @@ def _largest(type_: PtxType) -> float:
 
 
 def _in_direction(mode: str, number: np.ndarray, target: PtxType) -> np.ndarray:
-    """Returns numbers as those of f32 or f64 that are next to them: below (`rm`), above (`rp`), nearer to 0 (`rz`).
+    """Returns values as the adjacent ones of f32 or f64: below (`rm`), above (`rp`), nearer to 0 (`rz`).
 
     Args:
         mode: one of `_DIRECTED`.
-        number: of a type that has all of them.
+        number: a value, of a type that represents all of them.
         target: the type of the result.
     """
     near = number.astype(target.dtype)
@@ -284,7 +284,7 @@ def _in_direction(mode: str, number: np.ndarray, target: PtxType) -> np.ndarray:
 
 
 def _toward_zero(number: np.ndarray, target: PtxType) -> np.ndarray:
-    """Returns numbers that lie between two of a type as the one that is nearer to zero."""
+    """Returns values between two of a type as the one that is nearer to zero."""
     near = np.asarray(rounded(number, target.scalar)).astype(target.dtype)
     wide = near.astype(np.float64)
     bits = np.asarray(near).view(f"i{target.bits // 8}") - (np.abs(wide) > np.abs(number)).astype(
@@ -294,7 +294,7 @@ def _toward_zero(number: np.ndarray, target: PtxType) -> np.ndarray:
 
 
 def _packed(site: Site, source: PtxType, target: PtxType, convert: Callable) -> None:
-    """Emits a conversion of two numbers to one register; the first operand is its upper half."""
+    """Emits a conversion of two values to one register; the first operand is its upper half."""
     if target.count != 2 or source.name != "f32":
         raise site.error("with these types")
     half = target.bits
@@ -344,6 +344,6 @@ def cvt_pack(site: Site) -> None:
 
 @instruction("createpolicy", is_pure=True)
 def createpolicy(site: Site) -> None:
-    """A number that says how caches are used: there are none."""
+    """A cache policy, which has no effect: there are no caches."""
     site.rest.clear()
     site.emit(lambda fiber, op: 0, (), [site.write(0, 64)])

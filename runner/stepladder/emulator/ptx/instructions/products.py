@@ -7,7 +7,7 @@ Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -55,9 +55,24 @@ def wait(site: Site) -> None:
     site.emit(nvvm_wgmma.wgmma_wait, (), (), {"group": site.number(0)})
 
 
-@instruction("wgmma.mma_async", waits=True)
-def multiply(site: Site) -> None:
-    """Begins a product of two operands in shared memory, or of A in registers."""
+class _Modifiers(NamedTuple):
+    """A `wgmma.mma_async` as its modifiers and immediate operands state it.
+
+    Attributes:
+        forms: of the product, by whether it is added to the accumulator.
+        sums: the type of the accumulator by its PTX name.
+        registers: of the accumulator.
+        held_a: the registers of A; empty where A is in shared memory.
+    """
+
+    forms: dict[bool, nvvm_wgmma.Product]
+    sums: str
+    registers: Sequence[syntax.Operand]
+    held_a: Sequence[syntax.Operand]
+
+
+def _modifiers(site: Site) -> _Modifiers:
+    """Consumes the modifiers of a product, and refuses forms that the instruction does not have."""
     site.choice(("sync",))
     site.choice(("aligned",))
     shape = site.match(r"m(\d+)n(\d+)k(\d+)")
@@ -81,23 +96,19 @@ def multiply(site: Site) -> None:
     transposed = ([0, *numbers[2:]] if held_a else numbers[2:])[:2] if numbers[2:] else [0, 0]
     if numbers[2:] and (a not in _TRANSPOSED or b not in _TRANSPOSED):
         raise site.error("that transposes these types")
+    along_k, negated = (not transposed[0], not transposed[1]), (scales[0] < 0, scales[1] < 0)
+    forms = {
+        keeps: nvvm_wgmma.Product(rows, columns, k, a, b, sums_type, along_k, negated, keeps, saturates)
+        for keeps in (False, True)
+    }
+    return _Modifiers(forms, sums_type, registers, held_a)
+
+
+@instruction("wgmma.mma_async", waits=True)
+def multiply(site: Site) -> None:
+    """Begins a product of two operands in shared memory, or of A in registers."""
+    forms, sums_type, registers, held_a = _modifiers(site)
     slots = [site.write(register, 32) for register in registers]
-
-    def form(keeps: bool) -> nvvm_wgmma.Product:
-        return nvvm_wgmma.Product(
-            rows,
-            columns,
-            k,
-            a,
-            b,
-            sums_type,
-            (not transposed[0], not transposed[1]),
-            (scales[0] < 0, scales[1] < 0),
-            keeps,
-            saturates,
-        )
-
-    forms = {keeps: form(keeps) for keeps in (False, True)}
 
     def execute(fiber: Fiber, op: Instruction, right: Value, keeps: Value, *others: Value) -> Value:
         held, left = others[: len(slots)], others[len(slots) :]
@@ -155,7 +166,7 @@ def lanes_of(fiber: Fiber, value: Value) -> np.ndarray:
 
 
 def _sums(fiber: Fiber, op: Instruction, held: Sequence[Value], dtype: np.dtype) -> AccumulatorRegisters:
-    """Returns the sums that a product adds to: those of another one, which may be in flight, or numbers."""
+    """Returns the sums that a product adds to: those of another one, which may be in flight, or scalars."""
     sums = held[0].sums if type(held[0]) is Held else None
     for place, value in enumerate(held):
         if type(value) is not Held or value.sums is not sums or value.place != place:

@@ -28,7 +28,7 @@ _SPACE = "shared::cluster"
 
 @instruction("st.async")
 def st_async(site: Site) -> None:
-    """Begins to store one number or several neighbours, whose bytes an mbarrier of the same block counts."""
+    """Begins to store one element or several adjacent ones, whose bytes an mbarrier of the same block counts."""
     site.flag("weak")
     site.choice((_SPACE,), _SPACE)
     site.choice(("mbarrier::complete_tx::bytes",))

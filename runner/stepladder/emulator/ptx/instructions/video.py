@@ -1,4 +1,4 @@
-"""Two or four integers side by side in words (SIMD video instructions), with all parts in their own places.
+"""Two or four integers side by side in words (SIMD video instructions), with all parts in their own positions.
 
 Source: PTX ISA, "Video Instructions".
 """

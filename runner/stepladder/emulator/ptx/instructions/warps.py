@@ -105,7 +105,7 @@ _REDUCTIONS = {
 
 @instruction("redux.sync")
 def redux(site: Site) -> None:
-    """What the threads of a warp have together."""
+    """A reduction over the threads of a warp."""
     kind = site.choice(("add", "min", "max", "and", "or", "xor"))
     type_ = site.type("busf", (32,))
     site.count(3)
@@ -140,7 +140,7 @@ def activemask(site: Site) -> None:
 
 @instruction("elect.sync")
 def elect(site: Site) -> None:
-    """One thread of the warp: its number in the warp, and whether it is this one."""
+    """One thread of the warp: its index in the warp, and whether it is this one."""
     site.count(2)
     results, both = _results(site, 32)
 
@@ -157,7 +157,7 @@ def elect(site: Site) -> None:
 
 @instruction("mapa", is_pure=True)
 def mapa(site: Site) -> None:
-    """The address of the same place in the shared memory of another block."""
+    """The same address in the shared memory of another block."""
     site.flag("shared::cluster")
     type_ = site.type("u", (32, 64))
     site.count(3)
