@@ -254,26 +254,6 @@ def test_waits_and_arrivals_that_are_relaxed() -> None:
     assert kinds(outcome) == {"race"}
 
 
-@pytest.mark.parametrize("arrive", ["arrive", "arrive_drop", "arrive.noComplete"])
-def test_arrivals_that_count_differently(arrive: str) -> None:
-    """Threads arrive once or twice, as a register of each says."""
-    last = "  bar.sync 0;\n  @!%p1 mbarrier.arrive.shared.b64 _, [bar];\n" if "noComplete" in arrive else ""
-    y = run_clean(
-        INIT.format(count=97 if last else 96)
-        + f"""
-  setp.ne.u32 %p1, %t, 0;
-  and.b32 %r1, %t, 1;
-  add.u32 %r1, %r1, 1;
-  mbarrier.{arrive}.shared.b64 %d1, [bar], %r1;
-{last}
-W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
-  @!%p2 bra W;
-  st.global.b64 [%y], 1;""",
-        shared=SHARED,
-    )
-    assert y.tolist() == 64 * [1]
-
-
 def test_threads_that_drop_out() -> None:
     text = (
         INIT.format(count=64)

@@ -33,8 +33,8 @@ TYPES = {
     "e5m2": ml_dtypes.float8_e5m2,
     "s8": np.int8,
     "u8": np.uint8,
-    "b1": np.uint8,  # eight elements each
 }
+_HELD = {**TYPES, "b1": np.uint8}  # eight elements of one bit each
 _UNIT = np.dtype(np.complex128)  # of 16 bytes, which are moved and never read as numbers
 _TRANSPOSABLE = ("f16", "bf16")
 
@@ -100,7 +100,7 @@ def matrix_of(registers: np.ndarray, type_: str) -> np.ndarray:
         registers: array (128, registers) of 32 bits each.
         type_: the PTX type of the elements.
     """
-    dtype = np.dtype(TYPES[type_])
+    dtype = np.dtype(_HELD[type_])
     fragment = fragments.mma_a(ROWS // 4, STEP_BYTES // dtype.itemsize, 8 * dtype.itemsize)
     held = np.ascontiguousarray(registers, np.int32)[..., None].view(dtype)
     return fragment.join(held.reshape(4, fragments.WARP, *held.shape[1:])).reshape(ROWS, -1)
@@ -150,7 +150,7 @@ def multiply(
         sparsity: the metadata of an A with half of its elements.
     """
     group = warpgroup.group
-    item = np.dtype(TYPES[a.type]).itemsize
+    item = np.dtype(_HELD[a.type]).itemsize
     k_of_a = STEP_BYTES // item
     k = k_of_a if sparsity is None else 2 * k_of_a
     if not sums.products and not warpgroup.is_fenced:
@@ -252,7 +252,7 @@ def _read(
         text = f"an operand has {k * item} bytes along k, more than the {descriptor.swizzle} of the swizzle"
         group.sanitizer.report("descriptor", text, op)
     base = warpgroup.block * window.size
-    dtype = np.dtype(TYPES[operand.type])
+    dtype = np.dtype(_HELD[operand.type])
     place = _place(descriptor, base, rows, k, item, window.size, operand.along_k)
     if isinstance(place, int):
         group.sanitizer.report(
@@ -284,6 +284,6 @@ def _read_inside(
     addresses = descriptor.addresses(rows, k, item, along_k=operand.along_k)
     addresses = np.minimum(addresses, (window.size - unit) // unit * unit)
     base = warpgroup.block * window.size
-    values = window.typed(np.dtype(TYPES[operand.type]))[(base + addresses) // item]
+    values = window.typed(np.dtype(_HELD[operand.type]))[(base + addresses) // item]
     units = addresses[:, :: unit // item] if operand.along_k else addresses[:: unit // item]
     return exact(values, operand.type), bytes_touched(warpgroup.group, window, warpgroup.agent, base + units, unit)
