@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from stepladder.emulator.core.registry import checks, executes
 from stepladder.emulator.core.types import Buffer
 from stepladder.emulator.core.values import MemRef
+from stepladder.emulator.hardware.warps import alike
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
@@ -25,7 +26,8 @@ def _before(check: Callable[..., str]) -> Callable:
     def checked(op: ir.Operation, execute: Callable) -> Callable:
         def run(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
             if fiber.group.sanitizer.enabled:
-                wrong = check(fiber, op, *operands)
+                found = (check(part, op, *operands) for part in alike(fiber, _numbers(operands)))
+                wrong = next(filter(None, found), "")
                 if wrong:
                     fiber.group.sanitizer.report(KIND, wrong, op)
             return execute(fiber, op, *operands)
@@ -33,6 +35,14 @@ def _before(check: Callable[..., str]) -> Callable:
         return run
 
     return checked
+
+
+def _numbers(operands: Sequence[Value]) -> list[Value]:
+    """Returns the sizes and strides of views, and other operands."""
+    found = []
+    for operand in operands:
+        found += [*operand.sizes, *operand.strides] if isinstance(operand, MemRef) else [operand]
+    return found
 
 
 def _sizes(fiber: Fiber, view: MemRef) -> list[int]:
@@ -103,11 +113,13 @@ def check_view(op: ir.Operation, execute: Callable) -> Callable:
 
     def run(fiber: Fiber, op: Instruction, view: MemRef, shift: Value, *sizes: Value) -> Value:
         made = execute(fiber, op, view, shift, *sizes)
-        end = int(fiber.first(shift)) + math.prod(_sizes(fiber, made)) * made.element.bytes
-        held = math.prod(_sizes(fiber, view)) * view.element.bytes
-        if end > held or int(fiber.first(shift)) < 0:
-            first = int(fiber.first(shift))
-            fiber.group.sanitizer.report("out-of-bounds", f"shows bytes {first} to {end} of {held}", op)
+        for part in alike(fiber, _numbers((view, made, shift))):
+            first = int(part.first(shift))
+            end = first + math.prod(_sizes(part, made)) * made.element.bytes
+            held = math.prod(_sizes(part, view)) * view.element.bytes
+            if end > held or first < 0:
+                fiber.group.sanitizer.report("out-of-bounds", f"shows bytes {first} to {end} of {held}", op)
+                break
         return made
 
     return run

@@ -82,7 +82,7 @@ class Allocation:
         return self.data[:whole].view(dtype)
 
 
-def contiguous(memory: Allocation, element: Scalar, shape: Sequence[int], start: int = 0) -> MemRef:
+def contiguous(memory: Allocation, element: Scalar, shape: Sequence[Value], start: int = 0) -> MemRef:
     """Returns a view of an allocation as a row-major array.
 
     Args:

@@ -1,0 +1,53 @@
+"""Memrefs whose sizes differ between the threads that execute an op."""
+
+import numpy as np
+
+from foreign_kernels import launch, run
+
+OF_ROW = "memref<1x?xi32, strided<[8, 1], offset: ?>>"
+ROWS = f"""
+  %n = arith.addi %t, %c1 : index
+  %x = memref.subview %X[%t, 0] [1, %n] [1, 1] : memref<8x8xi32> to {OF_ROW}
+  %y = memref.subview %Y[%t, 0] [1, %n] [1, 1] : memref<8x8xi32> to {OF_ROW}
+"""
+
+
+def rows(body: str) -> tuple[np.ndarray, list]:
+    """Returns Y of 8 rows, of which thread t has t + 1 elements, and what is found; X counts from 0."""
+    text = launch(ROWS + body + "\n  gpu.terminator", threads=8, arguments="%X: memref<8x8xi32>, %Y: memref<8x8xi32>")
+    outcome = run(text, np.arange(64, dtype=np.int32).reshape(8, 8), np.full((8, 8), -1, np.int32))
+    return outcome.arguments[1], outcome.findings
+
+
+def test_copies_of_different_sizes() -> None:
+    y, findings = rows(f"memref.copy %x, %y : {OF_ROW} to {OF_ROW}")
+    assert not findings
+    assert y.tolist() == [[8 * row + column if column <= row else -1 for column in range(8)] for row in range(8)]
+
+
+def test_memory_of_different_sizes() -> None:
+    y, findings = rows(
+        f"""
+  %own = memref.alloca(%n) : memref<?xi32>
+  scf.for %i = %c0 to %n step %c1 {{
+    %v = memref.load %x[%c0, %i] : {OF_ROW}
+    memref.store %v, %own[%i] : memref<?xi32>
+  }}
+  %v = memref.load %own[%t] : memref<?xi32>
+  memref.store %v, %Y[%t, %c0] : memref<8x8xi32>"""
+    )
+    assert not findings
+    assert y[:, 0].tolist() == [9 * row for row in range(8)]
+
+
+def test_a_promise_that_one_thread_breaks() -> None:
+    _, findings = rows(f"%all = memref.cast %x : {OF_ROW} to memref<1x8xi32, strided<[8, 1], offset: ?>>")
+    assert [finding.kind for finding in findings] == ["assumption"]
+    assert "dimension 1 has 8 elements, and it has 1" in findings[0].message
+    _, findings = rows(
+        """
+  %two = arith.minui %n, %c1 : index
+  %flat = memref.reinterpret_cast %X to offset: [0], sizes: [%n], strides: [1] : memref<8x8xi32> to memref<?xi32>
+  %cut = memref.expand_shape %flat [[0, 1]] output_shape [%two, 1] : memref<?xi32> into memref<?x1xi32>"""
+    )
+    assert "cuts a dimension of 2 into 1 x 1" in findings[0].message
