@@ -51,3 +51,48 @@ def test_a_promise_that_one_thread_breaks() -> None:
   %cut = memref.expand_shape %flat [[0, 1]] output_shape [%two, 1] : memref<?xi32> into memref<?x1xi32>"""
     )
     assert "cuts a dimension of 2 into 1 x 1" in findings[0].message
+
+
+ADDRESSES = """
+  %c32 = arith.constant 32 : index
+  %c4 = arith.constant 4 : index
+  %row = arith.muli %t, %c32 : index
+  %bytes = arith.muli %n, %c4 : index
+  %size = arith.index_cast %bytes : index to i64
+""" + "\n".join(
+    f"""
+  %{name}i = memref.extract_aligned_pointer_as_index %{name.upper()} : memref<8x8xi32> -> index
+  %{name}a = arith.addi %{name}i, %row : index
+  %{name}n = arith.index_cast %{name}a : index to i64
+  %{name}p = llvm.inttoptr %{name}n : i64 to !llvm.ptr"""
+    for name in "xy"
+)
+
+
+def test_blocks_of_memory_of_different_sizes() -> None:
+    copy = '"llvm.intr.memcpy"(%yp, %xp, %size) <{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()'
+    y, findings = rows(ADDRESSES + copy)
+    assert not findings
+    assert y.tolist() == [[8 * row + column if column <= row else -1 for column in range(8)] for row in range(8)]
+    fill = """
+  %byte = arith.index_cast %t : index to i8
+  "llvm.intr.memset"(%yp, %byte, %size) <{isVolatile = false}> : (!llvm.ptr, i8, i64) -> ()"""
+    y, findings = rows(ADDRESSES + fill)
+    assert not findings
+    assert y.tolist() == [[0x1010101 * row if column <= row else -1 for column in range(8)] for row in range(8)]
+
+
+def test_stacks_of_different_sizes() -> None:
+    y, findings = rows(
+        """
+  %count = arith.index_cast %n : index to i64
+  %own = llvm.alloca %count x i32 : (i64) -> !llvm.ptr
+  %place = arith.index_cast %t : index to i64
+  %at = llvm.getelementptr %own[%place] : (!llvm.ptr, i64) -> !llvm.ptr, i32
+  %number = arith.index_cast %n : index to i32
+  llvm.store %number, %at : i32, !llvm.ptr
+  %v = llvm.load %at : !llvm.ptr -> i32
+  memref.store %v, %Y[%t, %c0] : memref<8x8xi32>"""
+    )
+    assert not findings
+    assert y[:, 0].tolist() == list(range(1, 9))
