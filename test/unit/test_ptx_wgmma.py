@@ -295,3 +295,60 @@ def test_findings_of_sparse_products() -> None:
 def test_products_that_are_refused(opcode: str, a: str, modifiers: str, selector: int | None, message: str) -> None:
     with pytest.raises(StepladderError, match=message):
         _kernel(opcode, 4, a, modifiers, selector)
+
+
+def test_warpgroups_in_step_with_different_values_of_scale_d() -> None:
+    """The second one adds to what it holds, and the first one does not; half a warpgroup is a finding."""
+    rng = np.random.default_rng(2)
+    a, b = rng.integers(-3, 4, (64, 16)).astype(np.float16), rng.integers(-3, 4, (8, 16)).astype(np.float16)
+    image = np.zeros(4096, np.uint8)
+    starts = 0, 2048
+    numbers = [
+        _descriptor(start, _place(image, matrix, start, 0, along_k=True), 0) for matrix, start in zip((a, b), starts)
+    ]
+    sums = "{%f0, %f1, %f2, %f3}"
+    text = f"""{HEAD}
+.visible .entry k(.param .u64 I, .param .u64 Y)
+{{
+  .reg .b32 %r<8>, %t;
+  .reg .f32 %f<4>;
+  .reg .b64 %d<8>;
+  .reg .pred %p1;
+  .shared .align 128 .b8 s[4096];
+  mov.u32 %t, %tid.x;
+  ld.param.u64 %d1, [I];
+  ld.param.u64 %d2, [Y];
+  mad.wide.u32 %d1, %t, 16, %d1;
+  mad.wide.u32 %d2, %t, 16, %d2;
+  ld.global.v4.b32 {{%r1, %r2, %r3, %r4}}, [%d1];
+  mov.u32 %r5, s;
+  shl.b32 %r6, %t, 4;
+  add.u32 %r5, %r5, %r6;
+  st.shared.v4.b32 [%r5], {{%r1, %r2, %r3, %r4}};
+  fence.proxy.async.shared::cta;
+  bar.sync 0;
+  setp.ge.u32 %p1, %t, 128;
+  mov.f32 %f0, 0f42C80000;
+  mov.f32 %f1, %f0;
+  mov.f32 %f2, %f0;
+  mov.f32 %f3, %f0;
+  mov.b64 %d4, {numbers[0]};
+  mov.b64 %d5, {numbers[1]};
+  wgmma.fence.sync.aligned;
+  wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {sums}, %d4, %d5, %p1, 1, 1, 0, 0;
+  wgmma.commit_group.sync.aligned;
+  wgmma.wait_group.sync.aligned 0;
+  st.global.v4.f32 [%d2], {sums};
+  ret;
+}}
+"""
+    product = _d(a.astype(float) @ b.astype(float).T, np.float32)
+    for first, finds in ((128, 0), (64, 1)):
+        source = text.replace("%t, 128;", f"%t, {first};")
+        kernel = Kernel(parse(source, "k.ptx"), None, "k.ptx").bound(
+            from_texts(["4096xi8", "256x4xf32=out"]), Launch((1, 1, 1), (256, 1, 1))
+        )
+        outcome = kernel.run([image.view(np.int8), np.zeros((256, 4), np.float32)])
+        assert [finding.kind for finding in outcome.findings] == ["descriptor"] * finds
+        if not finds:
+            np.testing.assert_array_equal(outcome.arguments[1], np.concatenate([product, product + 100]))

@@ -148,6 +148,7 @@ def multiply(
     a: Value,
     b: Value,
     *,
+    keeps: Value = None,
     registers: np.ndarray | None = None,
     sparsity: Sparsity | None = None,
 ) -> AccumulatorRegisters:
@@ -159,6 +160,7 @@ def multiply(
         form: types and shape of the product.
         sums: the accumulators.
         a, b: descriptors of the operands in shared memory, uniform or (T,).
+        keeps: in place of that of the form, uniform or (T,).
         registers: A in registers, (T, registers), in place of `a`.
         sparsity: the metadata of a sparse product.
 
@@ -170,7 +172,7 @@ def multiply(
     known: dict = {}
     for warpgroup in asynchronous.warpgroups(fiber, op):
         operands = [
-            _operand(_agreed(op, warpgroup, value), type_, along, negative)
+            _operand(_agreed(op, warpgroup, value, "matrix descriptors"), type_, along, negative)
             for value, type_, along, negative in zip((a, b), (form.a, form.b), form.along_k, form.negated)
         ]
         if registers is not None:
@@ -184,7 +186,7 @@ def multiply(
             form.columns,
             *operands,
             dtype=dtype,
-            keeps=form.keeps,
+            keeps=form.keeps if keeps is None else bool(_agreed(op, warpgroup, keeps, "values of scale-d")),
             saturates=form.saturates,
             known=known,
             sparsity=sparsity,
@@ -197,13 +199,11 @@ def _operand(bits: int, type_: str, along_k: bool, negated: bool) -> Operand:
     return Operand(MatrixDescriptor.decode(bits), type_, along_k, negated)
 
 
-def _agreed(op: Instruction, warpgroup: Warpgroup, value: Value) -> int:
-    """Returns a matrix descriptor; a finding where the threads of a warpgroup have different ones."""
+def _agreed(op: Instruction, warpgroup: Warpgroup, value: Value, what: str) -> int:
+    """Returns the number of a warpgroup; a finding where its threads have different ones."""
     if not isinstance(value, np.ndarray):
         return int(value)
     own = value[warpgroup.lanes]
     if (own != own[0]).any():
-        warpgroup.group.sanitizer.report(
-            "descriptor", "the threads of a warpgroup have different matrix descriptors", op
-        )
+        warpgroup.group.sanitizer.report("descriptor", f"the threads of a warpgroup have different {what}", op)
     return int(own[0])

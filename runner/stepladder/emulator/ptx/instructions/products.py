@@ -84,24 +84,20 @@ def multiply(site: Site) -> None:
     scales, transposed = _modifiers(site, before + 1, sums_type, a, held_a=bool(held_a))
     slots = [site.write(register, 32) for register in registers]
 
-    def form(keeps: bool) -> nvvm_wgmma.Product:
-        return nvvm_wgmma.Product(
-            rows,
-            columns,
-            k,
-            a,
-            b,
-            sums_type,
-            (not transposed[0], not transposed[1]),
-            (scales[0] < 0, scales[1] < 0),
-            keeps,
-            saturates,
-            is_sparse,
-        )
-
-    forms = {keeps: form(keeps) for keeps in (False, True)}
-
-    if not nvvm_wgmma.is_known(forms[True]):
+    form = nvvm_wgmma.Product(
+        rows,
+        columns,
+        k,
+        a,
+        b,
+        sums_type,
+        (not transposed[0], not transposed[1]),
+        (scales[0] < 0, scales[1] < 0),
+        True,
+        saturates,
+        is_sparse,
+    )
+    if not nvvm_wgmma.is_known(form):
         raise site.error("of this shape and these types")
     metadata, selector = [], 0
     if is_sparse:
@@ -126,21 +122,16 @@ def multiply(site: Site) -> None:
         fiber: Fiber, op: Instruction, right: Value, keeps: Value, sums: AccumulatorRegisters, left: Sequence[Value]
     ) -> AccumulatorRegisters:
         right = bits_of(fiber, op, right)
-        keeps = fiber.agreed(keeps)
-        if isinstance(keeps, np.ndarray):
-            fiber.group.sanitizer.report(
-                "descriptor", "the threads of a warpgroup have different values of scale-d", op
-            )
-            keeps = keeps[fiber.lanes[0]]
-        form = forms[bool(keeps)]
         sparsity = None
         if is_sparse:
             sparsity = Sparsity(bits_of(fiber, op, left[-1]), selector, is_ordered=True, rows=warpgroups.ROWS)
             left = left[:-1]
         if held_a:
             columns_of_a = np.stack([lanes_of(fiber, bits_of(fiber, op, value)) for value in left], axis=1)
-            return nvvm_wgmma.multiply(fiber, op, form, sums, 0, right, registers=columns_of_a, sparsity=sparsity)
-        return nvvm_wgmma.multiply(fiber, op, form, sums, left[0], right, sparsity=sparsity)
+            return nvvm_wgmma.multiply(
+                fiber, op, form, sums, 0, right, keeps=keeps, registers=columns_of_a, sparsity=sparsity
+            )
+        return nvvm_wgmma.multiply(fiber, op, form, sums, left[0], right, keeps=keeps, sparsity=sparsity)
 
     scale = site.operands[before]
     if isinstance(scale, syntax.Number):
