@@ -96,3 +96,38 @@ def test_stacks_of_different_sizes() -> None:
     )
     assert not findings
     assert y[:, 0].tolist() == list(range(1, 9))
+
+
+def test_a_view_beyond_its_buffer() -> None:
+    """What is beyond it is left out, also where there is no dynamic shared memory at all."""
+    outcome = run(
+        """
+    func.func @main(%Y: memref<4xi32>) {
+      %c0 = arith.constant 0 : index
+      %c4 = arith.constant 4 : index
+      %c20 = arith.constant 20 : index
+      %five = arith.constant 5 : i32
+      %bytes = memref.alloc() : memref<16xi8>
+      %view = memref.view %bytes[%c4][] : memref<16xi8> to memref<32xi32>
+      memref.store %five, %view[%c0] : memref<32xi32>
+      memref.store %five, %view[%c20] : memref<32xi32>
+      %v = memref.load %view[%c0] : memref<32xi32>
+      memref.store %v, %Y[%c0] : memref<4xi32>
+      return
+    }""",
+        np.zeros(4, np.int32),
+    )
+    assert [finding.message for finding in outcome.findings] == [
+        "shows bytes 4 to 132 of 16",
+        "the host touches element [20] of 3xi32",
+    ]
+    assert outcome.arguments[0].tolist() == [5, 0, 0, 0]
+    _, findings = rows(
+        """
+  %bytes = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
+  %view = memref.view %bytes[%c0][] : memref<?xi8, #gpu.address_space<workgroup>>
+    to memref<8xindex, #gpu.address_space<workgroup>>
+  memref.store %t, %view[%t] : memref<8xindex, #gpu.address_space<workgroup>>
+  %v = memref.load %view[%t] : memref<8xindex, #gpu.address_space<workgroup>>"""
+    )
+    assert {finding.kind for finding in findings} == {"out-of-bounds"} and len(findings) == 3

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stepladder.emulator.core.registry import checks, executes
 from stepladder.emulator.core.types import Buffer
 from stepladder.emulator.core.values import MemRef
@@ -109,7 +111,7 @@ def check_copy(fiber: Fiber, op: Instruction, source: MemRef, target: MemRef) ->
 
 @checks("memref.view")
 def check_view(op: ir.Operation, execute: Callable) -> Callable:
-    """Adds the check that the bytes of a view are those of the buffer that it shows."""
+    """Adds the check that the bytes of a view are those of the buffer that it shows; it has no others then."""
 
     def run(fiber: Fiber, op: Instruction, view: MemRef, shift: Value, *sizes: Value) -> Value:
         made = execute(fiber, op, view, shift, *sizes)
@@ -119,10 +121,20 @@ def check_view(op: ir.Operation, execute: Callable) -> Callable:
             held = math.prod(_sizes(part, view)) * view.element.bytes
             if end > held or first < 0:
                 fiber.group.sanitizer.report("out-of-bounds", f"shows bytes {first} to {end} of {held}", op)
-                break
+                return _without_rest(view, made, shift)
         return made
 
     return run
+
+
+def _without_rest(view: MemRef, made: MemRef, shift: Value) -> MemRef:
+    """Returns a view without the outermost elements that are beyond the buffer that it shows."""
+    if not made.sizes:
+        return made
+    left = math.prod(view.sizes) * view.element.bytes - shift
+    row = math.prod(made.sizes[1:]) * made.element.bytes
+    rows = np.where(np.asarray(shift) < 0, 0, np.clip(left // np.maximum(row, 1), 0, made.sizes[0]))
+    return made.view(made.offset, [rows if rows.ndim else int(rows), *made.sizes[1:]], made.strides)
 
 
 @executes("memref.distinct_objects")

@@ -80,14 +80,12 @@ class Sanitizer(GlobalChecks):
         if access.memory.space == "private" or not access.per_lane or fiber.group.is_host:
             return
         bits = np.dtype(f"u{access.element.dtype.itemsize}")
-        now = access.memory.typed(access.element.dtype).view(bits)[
-            np.where(True if access.valid is None else access.valid, access.positions, 0)
-        ]
-        wrong = now != np.ascontiguousarray(values).view(bits)
+        own, places = np.ascontiguousarray(values).view(bits), access.positions
         if access.valid is not None:
-            wrong &= access.valid
+            own, places = own[access.valid], places[access.valid]
+        wrong = access.memory.typed(access.element.dtype).view(bits)[places] != own
         if wrong.any():
-            place = access.positions[wrong][0] * access.element.dtype.itemsize // self.granule_of(access.memory)
+            place = places[wrong][0] * access.element.dtype.itemsize // self.granule_of(access.memory)
             self.findings.add(
                 "race", f"two threads write different values to {self.where(access.memory, place)} at once", op, op
             )
