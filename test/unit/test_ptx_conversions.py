@@ -14,8 +14,9 @@ _TYPES = {"f16": (np.float16, "%h"), "bf16": (ml_dtypes.bfloat16, "%h"), "f32": 
 
 def _all_of(type_: str) -> list[float]:
     """Returns the finite numbers of a type of 16 bits, in order."""
-    numbers = np.arange(1 << 16, dtype=np.uint16).view(_TYPES[type_][0])
-    return sorted(set(numbers[np.isfinite(numbers)].astype(float)))
+    with np.errstate(invalid="ignore"):  # of signalling NaN
+        numbers = np.arange(1 << 16, dtype=np.uint16).view(_TYPES[type_][0]).astype(float)
+    return sorted(set(numbers[np.isfinite(numbers)]))
 
 
 _ALL = {type_: _all_of(type_) for type_ in ("f16", "bf16")}
@@ -85,8 +86,14 @@ def test_integers_that_saturate_at_one() -> None:
         ("cvt.rn.s32.f32 %r1, %r2;", "with the rounding .rn: expected .rni, .rzi, .rmi, .rpi"),
         ("cvt.rna.f16.f32 %h1, %r2;", "with the rounding .rna: expected .rn, .rz, .rm, .rp"),
         ("cvt.rn.sat.bf16.f32 %h1, %r2;", r"with \.sat"),
+        # Arithmetic of types that it does not have.
+        ("add.b32 %r1, %r2, %r3;", "of .b32: expected one of u16, s16, u32"),
+        ("and.u32 %r1, %r2, %r3;", "of .u32: expected one of pred, b16, b32, b64"),
+        ("abs.u32 %r1, %r2;", "of .u32: expected one of s16, s32, s64, f16"),
+        ("rem.f32 %r1, %r2, %r3;", "of .f32: expected one of u16"),
+        ("rcp.approx.f16 %h1, %h2;", "of .f16: expected one of f32, f64"),
     ],
 )
-def test_conversions_that_are_refused(instruction: str, message: str) -> None:
+def test_instructions_that_ptxas_refuses(instruction: str, message: str) -> None:
     with pytest.raises(StepladderError, match=message):
         run(kernel(f"  {instruction}"))
