@@ -64,14 +64,12 @@ _LONGER = {
 # Reason why the emulator leaves instructions out -> their names.
 LEFT_OUT = {
     "Blackwell": "tcgen05 st.bulk clusterlaunchcontrol",
-    "sparse products of warpgroups": "wgmma.mma_async.sp",
     "textures, surfaces and video, which kernels for matrix units do not use": (
         "tex tld4 txq suld sust sured suq istypep vadd vsub vabsdiff vmin vmax vshl vshr vmad vset"
     ),
     "instructions that newer ones replace": "shfl vote",
     "several GPUs": "multimem",
     "functions and stacks, which LLVM inlines in kernels": ("call alloca stacksave stackrestore"),
-    "reductions in other blocks that complete on an mbarrier": "red.async",
     "the emulator's token is the phase alone": "mbarrier.pending_count",
 }
 

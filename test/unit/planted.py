@@ -81,6 +81,8 @@ EXPECTED = {
     "handshake.mlir": lambda x, t, f, y: x + 1,
     "remote.ptx": lambda x, y: x.reshape(2, 128)[:, ::-1].ravel(),
     "sent.ptx": lambda x, y: x.reshape(2, 128)[:, ::-1].ravel(),
+    "gathered.ptx": lambda x, y: np.repeat(x.reshape(2, 16, 8).sum(axis=1), 2, axis=0).ravel(),
+    "reduced.ptx": lambda x, y: np.repeat(x.reshape(2, 2, 64).sum(axis=1), 2, axis=0),
     "rows.mlir": lambda x, y: x.max(axis=1),
     "stencil.mlir": lambda x, y: _neighbours(x),
 }

@@ -275,3 +275,37 @@ def test_every_atomic_update(kind: str, old: int, new: int, left: int) -> None:
         np.full(1, old, np.float32 if type_ == "f32" else np.int32),
     )
     assert outcome.arguments[0][0] == left
+
+
+def test_what_libraries_of_other_targets_bring() -> None:
+    """Those for Vulkan, for SPIR-V on CPUs and for ROCm, as LLVM's tests call them."""
+    outcome = run_clean(
+        """
+    func.func private @fillResource1DInt(memref<?xi32>, i32)
+    func.func private @fillF32Buffer2D(memref<?x?xf32>, f32)
+    func.func private @mgpuMemGetDeviceMemRef1dInt32(memref<?xi32>) -> memref<?xi32>
+    func.func @main(%X: memref<2x3xf32>, %Y: memref<64xi32>) {
+      %c1 = arith.constant 1 : index
+      %one = arith.constant 1 : i32
+      %half = arith.constant 0.5 : f32
+      %x = memref.cast %X : memref<2x3xf32> to memref<?x?xf32>
+      %y = memref.cast %Y : memref<64xi32> to memref<?xi32>
+      call @fillF32Buffer2D(%x, %half) : (memref<?x?xf32>, f32) -> ()
+      call @fillResource1DInt(%y, %one) : (memref<?xi32>, i32) -> ()
+      %u = memref.cast %y : memref<?xi32> to memref<*xi32>
+      gpu.host_register %u : memref<*xi32>
+      %z = call @mgpuMemGetDeviceMemRef1dInt32(%y) : (memref<?xi32>) -> memref<?xi32>
+      gpu.launch blocks(%b, %b1, %b2) in (%g0 = %c1, %g1 = %c1, %g2 = %c1)
+          threads(%t, %t1, %t2) in (%n0 = %c1, %n1 = %c1, %n2 = %c1) {
+        %v = memref.load %z[%c1] : memref<?xi32>
+        %w = arith.addi %v, %v : i32
+        memref.store %w, %z[%c1] : memref<?xi32>
+        gpu.terminator
+      }
+      return
+    }""",
+        np.zeros((2, 3), np.float32),
+        INTS,
+    )
+    assert (outcome.arguments[0] == 0.5).all()
+    assert outcome.arguments[1].tolist() == [1, 2] + 62 * [1]

@@ -185,3 +185,19 @@ def test_a_built_in_that_is_not_known_is_refused() -> None:
     text += "\nllvm.func @_Z29intel_sub_group_block_read_us() -> i32"
     with pytest.raises(StepladderError, match="there is no function @_Z29intel_sub_group_block_read_us with a body"):
         run(text, np.zeros((HEIGHT, PITCH), np.int8), x=0, y=0)
+
+
+def test_kernels_without_a_size_of_subgroups() -> None:
+    """Their subgroups have 16 threads, as the lowering takes it."""
+    body = load(16, 8, 16)
+    text = kernel(body, arguments=f"%m: memref<{HEIGHT}x{PITCH}xi8>, %out: memref<16x8xi16>")
+    matrix = np.arange(HEIGHT * PITCH // 2, dtype=np.int16).reshape(HEIGHT, -1)
+    outcome = run(
+        text.replace("{intel_reqd_sub_group_size = 16 : i32}", ""),
+        matrix.view(np.int8),
+        np.zeros((16, 8), np.int16),
+        x=0,
+        y=0,
+    )
+    assert not outcome.findings
+    assert (outcome.arguments[1] == matrix[:8, :16].T).all()

@@ -137,6 +137,8 @@ WORDS = [
     # 0xffffffff + x, and its carry; a borrow; x (2^32 - 1) + (2^32 - 1) in two halves, of which the upper one is x.
     ("add.cc.u32 %r2, %r1, -1; addc.u32 %r0, %r1, 10;", lambda x: x + 10 + (x > 0)),
     ("sub.cc.u32 %r2, %r1, 5; subc.u32 %r0, 7, 0;", lambda x: 7 - (x < 5)),
+    ("sub.cc.u32 %r2, %r1, 5; addc.u32 %r0, 7, 0;", lambda x: 7 + (x >= 5)),
+    ("add.cc.u32 %r2, %r1, -5; subc.u32 %r0, 7, 0;", lambda x: 6 + (x >= 5)),
     ("mad.lo.cc.u32 %r2, %r1, -1, -1; madc.hi.u32 %r0, %r1, -1, 0;", lambda x: x),
     ("mad.hi.cc.s32 %r2, %r1, -1, 1; addc.s32 %r0, 3, 0;", lambda x: 3 + (x > 0)),
     ("add.rz.f32 %r0, 0f3F800000, 0f33C00000;", lambda x: bits(1.0)),
@@ -243,6 +245,7 @@ LONGS = [
     ("mul.rz.f64 %d0, 0dFFE0000000000000, 0d7FE0000000000000;", lambda x: bits(-np.finfo(float).max, np.float64)),
     ("add.cc.s64 %d2, %d1, -1; addc.s64 %d0, %d1, 10;", lambda x: x + 10 + (x > 0)),
     ("sub.cc.u64 %d2, %d1, 5; subc.u64 %d0, 7, 0;", lambda x: 7 - (x < 5)),
+    ("sub.cc.u64 %d2, %d1, 5; addc.u64 %d0, 7, 0;", lambda x: 7 + (x >= 5)),
     ("mad.lo.cc.u64 %d2, %d1, -1, -1; madc.hi.u64 %d0, %d1, -1, 0;", lambda x: x),
     ("cvt.rzi.s64.f32 %d0, 0f7FC00000;", lambda x: -(2**63)),
     ("cvt.rm.f64.s64 %d0, 0x7FFFFFFFFFFFFFFF;", lambda x: bits(2.0**63 - 1024, np.float64)),

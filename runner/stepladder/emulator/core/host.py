@@ -164,3 +164,27 @@ def abort(fiber: Fiber, op: Instruction) -> None:
     """Ends the program."""
     fiber.group.machine.stopped = True
     raise Stopped
+
+
+@brings(
+    *(f"fillResource{rank}D{type_}" for rank in (1, 2, 3) for type_ in ("Float", "Int", "Int8")),
+    *(f"fillF32Buffer{rank}D" for rank in (1, 2, 3)),
+    "fillI32Buffer",
+)
+def fill(fiber: Fiber, op: Instruction, target: Value, number: Value) -> None:
+    """Writes a number to all elements of a memref, as the libraries for Vulkan and for SPIR-V on CPUs do."""
+    (value,) = _unranked(op, (target,))
+    shape = tuple(int(fiber.first(size)) for size in value.sizes)
+    places = np.ix_(*(np.arange(size) for size in shape))
+    memory.write(fiber, op, value, places, np.full(shape, number, value.element.dtype), shape)
+
+
+@brings("mgpuMemGetDeviceMemRef1dFloat", "mgpuMemGetDeviceMemRef1dInt32")
+def device_memref(fiber: Fiber, op: Instruction, value: Value) -> Value:
+    """Returns the memref by which kernels access memory of the host: there is one address for each place."""
+    return value
+
+
+@brings("mgpuMemHostRegisterFloat", "mgpuMemHostRegisterInt32")
+def register_memory(fiber: Fiber, op: Instruction, *operands: Value) -> None:
+    """Lets kernels access memory of the host, as they may."""

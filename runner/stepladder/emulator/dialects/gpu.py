@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _AXES = "xyz"
 # The attribute of `llvm.func` that says the threads of a subgroup; launches and `gpu.func` take it too.
 _SUBGROUP_SIZE = "intel_reqd_sub_group_size"
+_XE_DIALECTS, _XE_SUBGROUP = ("xegpu.", "xevm."), 16  # whose kernels have so many threads a subgroup
 _SUBGROUP_SIZES = (8, 16, 32)
 
 
@@ -274,13 +275,15 @@ def _start(
         window,
         layout,
         asynchronously=bool(op.result_types),
-        warp=_subgroup_size(op, attributes),
+        warp=_subgroup_size(op, code, attributes),
     )
 
 
-def _subgroup_size(op: Instruction, attributes: Mapping[str, object]) -> int:
-    """Returns the threads of a warp: those of a subgroup where the launch or its kernel says them."""
-    size = op.attributes.get(_SUBGROUP_SIZE, attributes.get(_SUBGROUP_SIZE, WARP))
+def _subgroup_size(op: Instruction, code: Sequence[Instruction], attributes: Mapping[str, object]) -> int:
+    """Returns the threads of a warp: those of a subgroup where the launch or its kernel says them, or its ops do."""
+    is_xe = any(other.name.startswith(_XE_DIALECTS) for other in code)
+    default = _XE_SUBGROUP if is_xe else WARP
+    size = op.attributes.get(_SUBGROUP_SIZE, attributes.get(_SUBGROUP_SIZE, default))
     if size not in _SUBGROUP_SIZES:
         raise Unsupported(op, f"with {_SUBGROUP_SIZE} = {size}: {', '.join(map(str, _SUBGROUP_SIZES))} are known")
     return int(size)

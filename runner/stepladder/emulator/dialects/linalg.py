@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from stepladder.emulator.core.values import MemRef, Value
 from stepladder.emulator.dialects.affine import compiled, dimensions_of
 from stepladder.emulator.dialects.bufferization import everywhere
 from stepladder.emulator.hardware.warps import (
+    alike,
     is_of_block,
     meet_in_blocks,
     narrowed,
@@ -243,22 +244,11 @@ def structured(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
         doing = once_a_block(fiber)
     else:
         doing, _ = once_a_warp(fiber, numbers)
-    for part in _of_one_size(doing, views):
+    for part in alike(doing, [size for view in views for size in view.sizes]):
         results = _run(part, op, loops, operands)
     if of_block:
         meet_in_blocks(fiber)
     return results[0] if len(results) == 1 else results
-
-
-def _of_one_size(fiber: Fiber, views: Sequence[MemRef]) -> Iterator:
-    """Yields the fiber in parts that each have views of the same sizes."""
-    varying = [size for view in views for size in view.sizes if isinstance(size, np.ndarray)]
-    if not varying:
-        yield fiber
-        return
-    sizes = np.stack(varying, axis=1)
-    for row in np.unique(sizes[fiber.lanes], axis=0):
-        yield narrowed(fiber, fiber.active & (sizes == row).all(axis=1))
 
 
 def _run(fiber: Fiber, op: Instruction, loops: _Loops, operands: Sequence[Value]) -> tuple:

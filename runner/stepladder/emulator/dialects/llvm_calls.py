@@ -207,9 +207,9 @@ def alloca(fiber: Fiber, op: Instruction, count: Value) -> Value:
     """Memory on a thread's stack; in a loop it is the same again."""
     group = fiber.group
     form = layout(text_of(op.attributes["elem_type"]))
-    size = form.bytes * int(fiber.first(count))
+    size = form.bytes * int(np.max(count[fiber.lanes] if isinstance(count, np.ndarray) else count))
     if group.is_host:
         return group.machine.heap.allocate(size, "the stack").address
-    if op.number not in group.private:
+    if op.number not in group.private or group.private[op.number].size < size:
         group.private[op.number] = group.own_memory(size)
     return group.private[op.number].address

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from stepladder.emulator.core.elements import plain, rounded, signed, unsigned, wrapped
-from stepladder.emulator.core.fibers import Fiber, Unsupported
+from stepladder.emulator.core.fibers import Fiber
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import EXECUTED, executes
 from stepladder.emulator.core.types import Scalar
@@ -18,6 +18,7 @@ from stepladder.emulator.dialects import arith, math  # noqa: F401  (register wh
 from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
 from stepladder.emulator.hardware.reductions import combined
+from stepladder.emulator.hardware.warps import alike
 from stepladder.emulator.memory import pointers
 
 _BYTE = Scalar("i8", np.dtype(np.int8), 8)
@@ -340,31 +341,29 @@ def deinterleave(fiber: Fiber, op: Instruction, value: Value) -> Value:
 # Blocks of memory.
 
 
-def _length(fiber: Fiber, op: Instruction, length: Value) -> int:
-    agreed = fiber.agreed(length)
-    if isinstance(agreed, np.ndarray):
-        raise Unsupported(op, "of as many bytes as differ between threads")
-    return int(agreed)
-
-
 @executes("llvm.intr.memcpy", "llvm.intr.memmove", "llvm.intr.memcpy.inline")
 def memcpy(fiber: Fiber, op: Instruction, target: Value, source: Value, *length: Value) -> None:
     """Copies bytes."""
-    shape = (_length(fiber, op, length[0] if length else op.attributes["len"]),)
-    apart = np.abs(np.atleast_1d(target - source))
-    overlaps = (apart > 0) & (apart < shape[0])
-    if "memmove" not in op.name and (overlaps if len(overlaps) == 1 else overlaps[fiber.lanes]).any():
-        fiber.group.sanitizer.report("assumption", "its source and its destination overlap", op)
-    data = pointers.read(fiber, op, source, _BYTE, shape, shared=pointers.is_shared(op.operand_types[1]))
-    pointers.write(fiber, op, target, data, _BYTE, shape, shared=pointers.is_shared(op.operand_types[0]))
+    given = length[0] if length else op.attributes["len"]
+    for part in alike(fiber, [given]):
+        count = int(part.first(given))
+        apart = np.abs(np.atleast_1d(target - source))
+        overlaps = (apart > 0) & (apart < count)
+        if "memmove" not in op.name and (overlaps if len(overlaps) == 1 else overlaps[part.lanes]).any():
+            fiber.group.sanitizer.report("assumption", "its source and its destination overlap", op)
+        data = pointers.read(part, op, source, _BYTE, (count,), shared=pointers.is_shared(op.operand_types[1]))
+        pointers.write(part, op, target, data, _BYTE, (count,), shared=pointers.is_shared(op.operand_types[0]))
 
 
 @executes("llvm.intr.memset", "llvm.intr.memset.inline")
 def memset(fiber: Fiber, op: Instruction, target: Value, value: Value, *length: Value) -> None:
     """Fills bytes."""
-    shape = (_length(fiber, op, length[0] if length else op.attributes["len"]),)
-    data = np.broadcast_to(lanes(np.asarray(value, np.int8), fiber.count)[:, None], (fiber.count, *shape))
-    pointers.write(fiber, op, target, data, _BYTE, shape, shared=pointers.is_shared(op.operand_types[0]))
+    given = length[0] if length else op.attributes["len"]
+    byte = lanes(np.asarray(value, np.int8), fiber.count)[:, None]
+    for part in alike(fiber, [given]):
+        shape = (int(part.first(given)),)
+        data = np.broadcast_to(byte, (fiber.count, *shape))
+        pointers.write(part, op, target, data, _BYTE, shape, shared=pointers.is_shared(op.operand_types[0]))
 
 
 @executes("llvm.intr.sincos")

@@ -15,6 +15,7 @@ from stepladder.emulator.core.program import Builder, Instruction, decode_attrib
 from stepladder.emulator.core.registry import executes, lowers, shared
 from stepladder.emulator.core.types import Buffer, Type, Vector, decode
 from stepladder.emulator.core.values import MemRef, Value
+from stepladder.emulator.hardware.warps import alike
 from stepladder.emulator.memory import alignment, initialized, memory
 from stepladder.emulator.memory.memory import contiguous
 from stepladder.mlir.bindings import ir
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 _ALIGNMENT = 1024
 
 
-def _sizes(type_: Type, dynamic: Sequence[Value]) -> list[int]:
-    rest = list(dynamic)
-    return [int(rest.pop(0)) if size is None else size for size in type_.shape]
+def _sizes(type_: Type, dynamic: Sequence[Value]) -> list[Value]:
+    """Returns the sizes of a memref, those that differ between threads as arrays (T,)."""
+    rest = [size if isinstance(size, np.ndarray) and size.ndim else int(size) for size in dynamic]
+    return [rest.pop(0) if size is None else size for size in type_.shape]
 
 
 @executes("memref.alloc", "memref.alloca")
@@ -38,10 +40,12 @@ def alloc(fiber: Fiber, op: Instruction, *sizes: Value) -> Value:
     type_ = op.result_types[0]
     group = fiber.group
     shape = _sizes(type_, sizes)
-    if min(shape, default=0) < 0:
-        group.sanitizer.report("out-of-bounds", f"asks for a dimension of {min(shape)} elements", op)
-        shape = [max(0, extent) for extent in shape]
-    size = (type_.extent if type_.is_static else math.prod(shape)) * type_.element.bytes
+    own = [extent[fiber.lanes] if isinstance(extent, np.ndarray) else extent for extent in shape]
+    least = min((int(np.min(extent)) for extent in own), default=0)
+    if least < 0:
+        group.sanitizer.report("out-of-bounds", f"asks for a dimension of {least} elements", op)
+        shape, own = ([np.maximum(0, extent) for extent in extents] for extents in (shape, own))
+    size = (type_.extent if type_.is_static else math.prod(int(np.max(extent)) for extent in own)) * type_.element.bytes
     start = 0
     if not group.is_host and type_.space == "shared":
         place, start = group.shared, group.layout[op.number]
@@ -50,7 +54,7 @@ def alloc(fiber: Fiber, op: Instruction, *sizes: Value) -> Value:
         initialized.begin(place)
     else:
         # One allocation for each op: in a loop it is the same again, as a thread's registers and stack are.
-        if op.number not in group.private:
+        if op.number not in group.private or group.private[op.number].size < size:
             group.private[op.number] = group.own_memory(size)
         place = group.private[op.number]
     view = contiguous(place, type_.element, shape, start)
@@ -368,9 +372,10 @@ def expand_shape(fiber: Fiber, op: Instruction, view: MemRef, *dynamic: Value) -
 @executes("memref.copy", "memref.tensor_store")
 def copy(fiber: Fiber, op: Instruction, source: Value, target: Value) -> None:
     """Sets all elements of a view, by every active thread."""
-    shape = tuple(int(fiber.first(size)) for size in source.sizes)
-    grid = np.ix_(*(np.arange(size) for size in shape))
-    memory.write(fiber, op, target, grid, memory.read(fiber, op, source, grid, shape), shape)
+    for part in alike(fiber, source.sizes):
+        shape = tuple(int(part.first(size)) for size in source.sizes)
+        grid = np.ix_(*(np.arange(size) for size in shape))
+        memory.write(part, op, target, grid, memory.read(part, op, source, grid, shape), shape)
 
 
 @executes("memref.reshape")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from stepladder.emulator.core.registry import checks, executes
 from stepladder.emulator.core.types import Buffer
 from stepladder.emulator.core.values import MemRef
+from stepladder.emulator.hardware.warps import alike
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
@@ -25,7 +28,8 @@ def _before(check: Callable[..., str]) -> Callable:
     def checked(op: ir.Operation, execute: Callable) -> Callable:
         def run(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
             if fiber.group.sanitizer.enabled:
-                wrong = check(fiber, op, *operands)
+                found = (check(part, op, *operands) for part in alike(fiber, _numbers(operands)))
+                wrong = next(filter(None, found), "")
                 if wrong:
                     fiber.group.sanitizer.report(KIND, wrong, op)
             return execute(fiber, op, *operands)
@@ -33,6 +37,14 @@ def _before(check: Callable[..., str]) -> Callable:
         return run
 
     return checked
+
+
+def _numbers(operands: Sequence[Value]) -> list[Value]:
+    """Returns the sizes and strides of views, and other operands."""
+    found = []
+    for operand in operands:
+        found += [*operand.sizes, *operand.strides] if isinstance(operand, MemRef) else [operand]
+    return found
 
 
 def _sizes(fiber: Fiber, view: MemRef) -> list[int]:
@@ -99,18 +111,30 @@ def check_copy(fiber: Fiber, op: Instruction, source: MemRef, target: MemRef) ->
 
 @checks("memref.view")
 def check_view(op: ir.Operation, execute: Callable) -> Callable:
-    """Adds the check that the bytes of a view are those of the buffer that it shows."""
+    """Adds the check that the bytes of a view are those of the buffer that it shows; it has no others then."""
 
     def run(fiber: Fiber, op: Instruction, view: MemRef, shift: Value, *sizes: Value) -> Value:
         made = execute(fiber, op, view, shift, *sizes)
-        end = int(fiber.first(shift)) + math.prod(_sizes(fiber, made)) * made.element.bytes
-        held = math.prod(_sizes(fiber, view)) * view.element.bytes
-        if end > held or int(fiber.first(shift)) < 0:
-            first = int(fiber.first(shift))
-            fiber.group.sanitizer.report("out-of-bounds", f"shows bytes {first} to {end} of {held}", op)
+        for part in alike(fiber, _numbers((view, made, shift))):
+            first = int(part.first(shift))
+            end = first + math.prod(_sizes(part, made)) * made.element.bytes
+            held = math.prod(_sizes(part, view)) * view.element.bytes
+            if end > held or first < 0:
+                fiber.group.sanitizer.report("out-of-bounds", f"shows bytes {first} to {end} of {held}", op)
+                return _without_rest(view, made, shift)
         return made
 
     return run
+
+
+def _without_rest(view: MemRef, made: MemRef, shift: Value) -> MemRef:
+    """Returns a view without the outermost elements that are beyond the buffer that it shows."""
+    if not made.sizes:
+        return made
+    left = math.prod(view.sizes) * view.element.bytes - shift
+    row = math.prod(made.sizes[1:]) * made.element.bytes
+    rows = np.where(np.asarray(shift) < 0, 0, np.clip(left // np.maximum(row, 1), 0, made.sizes[0]))
+    return made.view(made.offset, [rows if rows.ndim else int(rows), *made.sizes[1:]], made.strides)
 
 
 @executes("memref.distinct_objects")

@@ -359,7 +359,7 @@ def mbarrier_arrive_nocomplete(fiber: Fiber, op: Instruction, barriers: Value, n
     """Arrives `count` times, where the phase does not end by that."""
     address = mbarrier_at(fiber, op, barriers, number)
     token = phases(fiber, op, address)
-    mbarriers.arrive_at(fiber, op, address, arrivals=int(fiber.first(count)))
+    mbarriers.arrive_at(fiber, op, address, arrivals=count)
     return token
 
 

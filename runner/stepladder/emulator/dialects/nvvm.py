@@ -195,10 +195,10 @@ def mbarrier_arrive(fiber: Fiber, op: Instruction, address: Value, *count: Value
     A pointer to shared memory of the cluster may be of another block, whose mbarrier gives no token.
     """
     if op.operand_types[0].text == f"!llvm.ptr<{_CLUSTER}>":
-        arrive_in_cluster(fiber, op, address, int(fiber.first(count[0])) if count else 1, releases=_releases(op))
+        arrive_in_cluster(fiber, op, address, count[0] if count else 1, releases=_releases(op))
         return np.zeros(fiber.count, np.int64) if op.results else None
     token = nvgpu.phases(fiber, op, address)
-    mbarriers.arrive_at(fiber, op, address, arrivals=int(fiber.first(count[0])) if count else 1, releases=_releases(op))
+    mbarriers.arrive_at(fiber, op, address, arrivals=count[0] if count else 1, releases=_releases(op))
     return token if op.results else None
 
 
@@ -276,7 +276,7 @@ def map_address(fiber: Fiber, op: Instruction, address: Value, rank: Value) -> V
 
 
 def arrive_in_cluster(
-    fiber: Fiber, op: Instruction, address: Value, arrivals: int = 1, *, releases: bool = True
+    fiber: Fiber, op: Instruction, address: Value, arrivals: Value = 1, *, releases: bool = True
 ) -> None:
     """Arrives at an mbarrier of any block of the cluster.
 
@@ -284,7 +284,7 @@ def arrive_in_cluster(
         fiber: the threads.
         op: the instruction.
         address: that may name a block of the cluster, uniform or (T,).
-        arrivals: of each thread.
+        arrivals: of each thread, uniform or (T,).
         releases: whether the arrival has release semantics.
     """
     block = (address >> RANK_SHIFT) - 1

@@ -42,7 +42,7 @@ def inval(fiber: Fiber, op: Instruction, address: Value) -> None:
 def arrive_nocomplete(fiber: Fiber, op: Instruction, address: Value, count: Value) -> Value:
     """Arrives `count` times, where the phase does not end by that."""
     token = nvgpu.phases(fiber, op, address)
-    mbarriers.arrive_at(fiber, op, address, arrivals=int(fiber.first(count)))
+    mbarriers.arrive_at(fiber, op, address, arrivals=count)
     return token if op.results else None
 
 
@@ -50,12 +50,8 @@ def arrive_nocomplete(fiber: Fiber, op: Instruction, address: Value, count: Valu
 def arrive_drop(fiber: Fiber, op: Instruction, address: Value, *count: Value) -> Value:
     """Arrives, for this phase and for good: later phases wait for so many less."""
     token = nvgpu.phases(fiber, op, address)
-    arrivals = int(fiber.first(count[0])) if count else 1
-    for mask, (block, place) in synchronization.by_block(fiber, address):
-        barrier = mbarriers.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask))
-        if barrier is not None:
-            barrier.count -= arrivals * int(mask.sum())
-    mbarriers.arrive_at(fiber, op, address, arrivals=arrivals, releases=not op.attributes.get("relaxed"))
+    arrivals = count[0] if count else 1
+    mbarriers.arrive_at(fiber, op, address, arrivals=arrivals, releases=not op.attributes.get("relaxed"), drops=True)
     return token if op.results else None
 
 

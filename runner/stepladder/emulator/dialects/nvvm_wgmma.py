@@ -20,8 +20,18 @@ from stepladder.mlir.printed import keyword, shape_numbers
 
 if TYPE_CHECKING:
     from stepladder.emulator.hardware.asynchronous import Warpgroup
+    from stepladder.emulator.hardware.sparse_operands import Sparsity
 
 _SUMS = {"f32": np.float32, "f16": np.float16, "s32": np.int32}
+# Types of sums by that of A, those of B where it may be another one, and columns: as ptxas (CUDA 13.0) accepts them.
+_SUMS_OF = {
+    **dict.fromkeys(("f16", "e4m3", "e5m2"), ("f16", "f32")),
+    **dict.fromkeys(("bf16", "tf32"), ("f32",)),
+    **dict.fromkeys(("s8", "u8", "b1"), ("s32",)),
+}
+_BESIDE = {name: kind for kind in (("e4m3", "e5m2"), ("s8", "u8")) for name in kind}
+_COLUMNS = range(8, 257, 8)
+_COLUMNS_OF_INTEGERS = (8, 24, *range(16, 257, 16))
 
 
 @executes("nvvm.wgmma.fence.aligned")
@@ -75,6 +85,7 @@ class Product:
         a, b, sums: element types of A, B and the accumulator, by PTX's names.
         along_k: of A and B, whether neighbours in memory are neighbours along k; `negated`: whether they are negated.
         keeps: whether the product is added to the accumulator; else it replaces it.
+        is_sparse: whether A has half of its elements.
     """
 
     rows: int
@@ -87,6 +98,16 @@ class Product:
     negated: tuple[bool, bool]
     keeps: bool
     saturates: bool
+    is_sparse: bool = False
+
+
+def bits_of(type_: str) -> int:
+    """Returns the bits of an element.
+
+    Args:
+        type_: of an operand, by PTX's name.
+    """
+    return 1 if type_ == "b1" else 8 * np.dtype(warpgroups.TYPES[type_]).itemsize
 
 
 def is_known(form: Product) -> bool:
@@ -97,9 +118,11 @@ def is_known(form: Product) -> bool:
     """
     return (
         form.rows == ROWS
-        and form.a in warpgroups.TYPES
-        and form.b in warpgroups.TYPES
-        and form.k * np.dtype(warpgroups.TYPES[form.a]).itemsize == warpgroups.STEP_BYTES
+        and form.sums in _SUMS_OF.get(form.a, ())
+        and form.b in _BESIDE.get(form.a, (form.a,))
+        and form.columns in (_COLUMNS_OF_INTEGERS if form.sums == "s32" else _COLUMNS)
+        and form.k * bits_of(form.a) == 8 * warpgroups.STEP_BYTES * (1 + form.is_sparse)
+        and not (form.a == "b1" and (form.saturates or form.is_sparse))
     )
 
 
@@ -125,7 +148,9 @@ def multiply(
     a: Value,
     b: Value,
     *,
+    keeps: Value = None,
     registers: np.ndarray | None = None,
+    sparsity: Sparsity | None = None,
 ) -> AccumulatorRegisters:
     """Begins products of the active warpgroups.
 
@@ -135,7 +160,9 @@ def multiply(
         form: types and shape of the product.
         sums: the accumulators.
         a, b: descriptors of the operands in shared memory, uniform or (T,).
+        keeps: in place of that of the form, uniform or (T,).
         registers: A in registers, (T, registers), in place of `a`.
+        sparsity: the metadata of a sparse product.
 
     Returns:
         The accumulators, which are in flight.
@@ -145,7 +172,7 @@ def multiply(
     known: dict = {}
     for warpgroup in asynchronous.warpgroups(fiber, op):
         operands = [
-            _operand(_agreed(op, warpgroup, value), type_, along, negative)
+            _operand(_agreed(op, warpgroup, value, "matrix descriptors"), type_, along, negative)
             for value, type_, along, negative in zip((a, b), (form.a, form.b), form.along_k, form.negated)
         ]
         if registers is not None:
@@ -159,9 +186,10 @@ def multiply(
             form.columns,
             *operands,
             dtype=dtype,
-            keeps=form.keeps,
+            keeps=form.keeps if keeps is None else bool(_agreed(op, warpgroup, keeps, "values of scale-d")),
             saturates=form.saturates,
             known=known,
+            sparsity=sparsity,
         )
     return result
 
@@ -171,13 +199,11 @@ def _operand(bits: int, type_: str, along_k: bool, negated: bool) -> Operand:
     return Operand(MatrixDescriptor.decode(bits), type_, along_k, negated)
 
 
-def _agreed(op: Instruction, warpgroup: Warpgroup, value: Value) -> int:
-    """Returns a matrix descriptor; a finding where the threads of a warpgroup have different ones."""
+def _agreed(op: Instruction, warpgroup: Warpgroup, value: Value, what: str) -> int:
+    """Returns the number of a warpgroup; a finding where its threads have different ones."""
     if not isinstance(value, np.ndarray):
         return int(value)
     own = value[warpgroup.lanes]
     if (own != own[0]).any():
-        warpgroup.group.sanitizer.report(
-            "descriptor", "the threads of a warpgroup have different matrix descriptors", op
-        )
+        warpgroup.group.sanitizer.report("descriptor", f"the threads of a warpgroup have different {what}", op)
     return int(own[0])

@@ -23,7 +23,8 @@ from stepladder.emulator.dialects.llvm import Struct
 from stepladder.emulator.hardware import warpgroups
 from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
 from stepladder.emulator.hardware.fragments import WARP
-from stepladder.emulator.hardware.warps import together
+from stepladder.emulator.hardware.synchronization import by_value
+from stepladder.emulator.hardware.warps import narrowed, together
 from stepladder.emulator.memory import memory, pointers
 from stepladder.mlir.printed import keyword
 from stepladder.mlir.types import mma_matrix
@@ -123,7 +124,18 @@ def _held(fiber: Fiber, fragment: _Fragment, registers: Value, threads: np.ndarr
 def _elements(
     fiber: Fiber, op: Instruction, fragment: _Fragment, pointer: Value, stride: Value, operand_type: Opaque
 ) -> list[tuple]:
-    """Returns, by the memory that they are in, fibers of one thread a warp and the elements of their matrices."""
+    """Returns, by their memory and their stride, fibers of one thread a warp and the elements of their matrices."""
+    found = []
+    for mask, (own,) in by_value(fiber, stride):
+        part = fiber if mask is fiber.active else narrowed(fiber, mask)
+        found += _elements_of(part, op, fragment, pointer, own, operand_type)
+    return found
+
+
+def _elements_of(
+    fiber: Fiber, op: Instruction, fragment: _Fragment, pointer: Value, stride: int, operand_type: Opaque
+) -> list[tuple]:
+    """Returns the same of threads with one stride."""
     if not is_uniform(pointer):
         own = pointer[fiber.lanes]
         if (
@@ -133,7 +145,6 @@ def _elements(
             ]
         ).any():
             fiber.group.sanitizer.report("descriptor", "threads of a warp give different addresses of one matrix", op)
-    stride = int(fiber.first(stride))
     item = fragment.dtype.itemsize
     pointers.check_alignment(fiber, op, pointer, matrix_alignment(fragment.rows, fragment.columns, item))
     if stride * item % ROW_ALIGNMENT:

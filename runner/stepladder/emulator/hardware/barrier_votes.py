@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from stepladder.emulator.core import values
@@ -9,6 +11,9 @@ from stepladder.emulator.core.fibers import Fiber
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.hardware import synchronization
+
+if TYPE_CHECKING:
+    from stepladder.emulator.core.groups import Group
 
 
 def vote(fiber: Fiber, op: Instruction, combine: str, given: Value, *barrier_numbers: Value) -> np.ndarray:
@@ -22,17 +27,29 @@ def vote(fiber: Fiber, op: Instruction, combine: str, given: Value, *barrier_num
         barrier_numbers: of the barrier, and the threads that meet where those are not all of the block.
     """
     group = fiber.group
-    key = "barrier", int(fiber.first(barrier_numbers[0]))
-    held = group.state.setdefault((key, "predicates"), np.zeros(group.count, np.int64))
-    if fiber.pending is None:
-        own = values.lanes(np.asarray(given, bool), fiber.count)
-        held[fiber.lanes] = own[fiber.lanes] + 2 * (1 + group.state.get((key, "turns"), 0))
+    own = values.lanes(np.asarray(given, bool), fiber.count)
+    numbers = values.lanes(np.asarray(barrier_numbers[0]), fiber.count)
+    # Warps that execute in step may meet at several barriers.
+    meetings = [
+        (int(number), fiber.lanes[numbers[fiber.lanes] == number]) for number in np.unique(numbers[fiber.lanes])
+    ]
+    for number, lanes in meetings:
+        held, turns = _of_barrier(group, number)
+        if fiber.pending is None:
+            held[lanes] = own[lanes] + 2 * (1 + turns[0])
     synchronization.synchronize(fiber, op, *barrier_numbers)
-    turn = int(held[fiber.lanes[0]]) // 2
-    group.state[key, "turns"] = max(turn, group.state.get((key, "turns"), 0))
     found = np.zeros(fiber.count, np.int32 if combine == "popc" else bool)
-    for block in np.unique(group.block_of_lane[fiber.lanes]):
-        here = (group.block_of_lane == block) & (held // 2 == turn)
-        bits = held[here] % 2
-        found[group.block_of_lane == block] = {"popc": bits.sum(), "and": bits.all(), "or": bits.any()}[combine]
+    for number, lanes in meetings:
+        held, turns = _of_barrier(group, number)
+        turn = int(held[lanes[0]]) // 2
+        turns[0] = max(turn, turns[0])
+        for block in np.unique(group.block_of_lane[lanes]):
+            bits = held[(group.block_of_lane == block) & (held // 2 == turn)] % 2
+            voted = {"popc": bits.sum(), "and": bits.all(), "or": bits.any()}[combine]
+            found[lanes[group.block_of_lane[lanes] == block]] = voted
     return found
+
+
+def _of_barrier(group: Group, number: int) -> tuple[np.ndarray, list[int]]:
+    """Returns the votes at a barrier, each with its turn, and how many turns there were, in a list of one."""
+    return group.state.setdefault(("barrier", number, "votes"), (np.zeros(group.count, np.int64), [0]))

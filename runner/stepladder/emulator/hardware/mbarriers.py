@@ -279,9 +279,10 @@ def arrive_at(
     address: Value,
     *,
     expected: Value = 0,
-    arrivals: int = 1,
+    arrivals: Value = 1,
     block: Value = None,
     releases: bool = True,
+    drops: bool = False,
 ) -> None:
     """Arrives, for each active thread, at the mbarrier at its address, after an expect_tx of bytes.
 
@@ -290,17 +291,21 @@ def arrive_at(
         op: the instruction.
         address: of the mbarrier, uniform or (T,).
         expected: bytes of the expect_tx, uniform or (T,).
-        arrivals: of each thread.
+        arrivals: of each thread, uniform or (T,).
         block: of the cluster, where the mbarrier is another block's; uniform or (T,).
         releases: whether the arrival has release semantics.
+        drops: whether later phases wait for so many arrivals less.
     """
     group = fiber.group
-    numbers = by_block(fiber, address, expected) if block is None else by_value(fiber, block, address, expected)
-    for mask, (owner, place, announced) in numbers:
+    numbers = address, expected, arrivals
+    found = by_block(fiber, *numbers) if block is None else by_value(fiber, block, *numbers)
+    for mask, (owner, place, announced, times) in found:
         barrier = find_mbarrier(fiber, op, owner, place, warps_of(fiber, mask))
         if barrier is None:
             continue
         count = int(mask.sum())
+        if drops:
+            barrier.count -= times * count
         if announced:
             group.state["expects", owner, place] = op
             if announced > _MAX or barrier.transaction + announced * count > _MAX:
@@ -311,15 +316,15 @@ def arrive_at(
                     op,
                 )
         known = lone_arrivals.release(fiber, mask, warps_of(fiber, mask)) if releases else None
-        if arrivals * count > barrier.pending:
+        if times * count > barrier.pending:
             group.sanitizer.report(
                 "order",
-                f"{arrivals * count} arrivals at the mbarrier at byte {place:#x} of shared memory, whose current phase "
+                f"{times * count} arrivals at the mbarrier at byte {place:#x} of shared memory, whose current phase "
                 f"has {barrier.pending} pending",
                 op,
             )
         for _ in range(count):
-            barrier.update(arrivals=arrivals, expected=announced, known=known)
+            barrier.update(arrivals=times, expected=announced, known=known)
 
 
 def wait_at(fiber: Fiber, op: Instruction, address: Value, parity: Value, *, acquires: bool = True) -> None:

@@ -1,12 +1,13 @@
-"""Asynchronous stores and copies to the shared memory of blocks of a cluster, which complete on an mbarrier there."""
+"""Asynchronous stores, updates and copies to shared memory of a cluster, which complete on an mbarrier there."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.hardware import landings
+from stepladder.emulator.hardware import landings, synchronization
 from stepladder.emulator.hardware.asynchronous import bytes_touched
 from stepladder.emulator.hardware.mbarriers import MBarrier, find_mbarrier
 from stepladder.emulator.hardware.synchronization import by_value, warps_of
@@ -21,9 +22,15 @@ if TYPE_CHECKING:
 
 
 def store(
-    fiber: Fiber, op: Instruction, access: Access, numbers: np.ndarray, block: np.ndarray, barrier: Value
+    fiber: Fiber,
+    op: Instruction,
+    access: Access,
+    numbers: np.ndarray,
+    block: np.ndarray,
+    barrier: Value,
+    combine: Callable[[int, int], int] | None = None,
 ) -> None:
-    """Begins a store of each thread; the values arrive at a wait for the mbarrier.
+    """Begins a store or an update of each thread; the values arrive at a wait for the mbarrier.
 
     Args:
         fiber: the threads.
@@ -32,14 +39,18 @@ def store(
         numbers: the stored values, of the same shape.
         block: of each lane, the rank of the block that it writes to, (T,).
         barrier: byte of the mbarrier in the shared memory of that block, uniform or (T,).
+        combine: returns the bits that an update leaves, of those in memory and the thread's; None for a store.
     """
     group = fiber.group
     sanitizer = group.sanitizer
     touch = sanitizer.touch(fiber, access) if sanitizer.enabled else None
     if touch is not None:
-        sanitizer.check(op, touch, writes=True)
+        if combine is None:
+            sanitizer.check(op, touch, writes=True)
+        else:
+            sanitizer.check_update(op, touch)
     if group.counters is not None:
-        group.counters.access(fiber, op, access, "store")
+        group.counters.access(fiber, op, access, "store" if combine is None else "atomic")
     row = np.full(fiber.count, -1)
     row[fiber.lanes] = np.arange(len(fiber.lanes))
     for mask, (target, place) in by_value(fiber, block, barrier):
@@ -52,37 +63,71 @@ def store(
         own = Access(access.memory, access.element, access.positions[rows], valid, True)
         if sanitizer.enabled:
             sanitizer.acquire([found.agent], sanitizer.release(warps))
-        landing = _Landing(group, op, own, numbers[rows], found)
+        landing = _Landing(fiber, op, own, numbers[rows], found, combine)
         landings.add(group, found, landing)
-        group.begins("st.async", op, landing, f"{int(mask.sum())} threads to block {target}")
+        group.begins(
+            "st.async" if combine is None else "red.async", op, landing, f"{int(mask.sum())} threads to block {target}"
+        )
 
 
 class _Landing:
-    """The arrival of what some threads store to a block: called, it happens."""
+    """The arrival of what some threads store to a block, or combine with its numbers: called, it happens."""
 
-    def __init__(self, group: Group, op: Instruction, access: Access, numbers: np.ndarray, barrier: MBarrier) -> None:
-        self.group, self.op, self.access, self.numbers, self.barrier = group, op, access, numbers, barrier
+    def __init__(
+        self,
+        fiber: Fiber,
+        op: Instruction,
+        access: Access,
+        numbers: np.ndarray,
+        barrier: MBarrier,
+        combine: Callable[[int, int], int] | None,
+    ) -> None:
+        self.fiber, self.op, self.access, self.numbers, self.barrier = fiber, op, access, numbers, barrier
+        self.group = group = fiber.group
+        self.combine = combine
         places = access.positions if access.valid is None else access.positions[access.valid]
         size = access.element.bytes
-        self.written = bytes_touched(group, access.memory, barrier.agent, places.reshape(-1) * size, size)
+        starts = np.unique(places) * size  # threads may update one number
+        self.written = bytes_touched(group, access.memory, barrier.agent, starts, size)
         if self.written is not None:
-            group.sanitizer.begin_write(op, self.written)
+            group.sanitizer.begin_write(op, self.written, updates=combine is not None, proxy=False)
 
     def __call__(self) -> None:
         sanitizer = self.group.sanitizer
-        memory.scatter(self.access, self.numbers)
+        if self.combine is None:
+            memory.scatter(self.access, self.numbers)
+            sanitizer.written(self.fiber, self.op, self.access, self.numbers)
+        else:
+            self._update(self.combine)
         if self.written is not None:
-            sanitizer.end_write(self.op, self.written, proxy=False)
+            sanitizer.end_write(self.op, self.written, updates=self.combine is not None, proxy=False)
         known = sanitizer.release([self.barrier.agent]) if sanitizer.enabled else None
         self.barrier.update(came=self.access.positions.size * self.access.element.bytes, known=known)
         self.group.ends(self)
+
+    def _update(self, combine: Callable[[int, int], int]) -> None:
+        """Combines the numbers of one thread after the other with what is there."""
+        access = self.access
+        typed = access.memory.typed(access.element.dtype)
+        valid = np.ones(access.positions.shape, bool) if access.valid is None else access.valid
+        for place, number in zip(access.positions[valid], self.numbers[valid]):
+            typed[place] = combine(int(typed[place]), int(number))
 
 
 _UNIT = 16  # bytes, that addresses and the size of a bulk copy are multiples of
 
 
 def copy(
-    fiber: Fiber, op: Instruction, lane: int, source: int, size: int, target: int, place: int, barrier: MBarrier
+    fiber: Fiber,
+    op: Instruction,
+    lane: int,
+    source: int,
+    size: int,
+    target: int,
+    place: int,
+    barrier: MBarrier,
+    dtype: np.dtype,
+    combine: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
 ) -> None:
     """Begins a copy of bytes by a thread, from its block's shared memory; they are read and arrive at a wait.
 
@@ -94,6 +139,8 @@ def copy(
         size: how many bytes are copied.
         target: the rank of the block that they are copied to, `place` where.
         barrier: of that block, which counts the bytes.
+        dtype: of the numbers, which `combine` combines; without it they replace those that are there.
+        combine: returns an array of numbers, of those there and those that are copied.
     """
     group = fiber.group
     sanitizer, window = group.sanitizer, group.shared
@@ -120,7 +167,7 @@ def copy(
     if sanitizer.enabled:
         sanitizer.acquire([barrier.agent], sanitizer.release([group.warp_of_lane[lane]]))
     places = (int(group.block_of_lane[lane]) * window.size + source, target * window.size + place)
-    landing = _CopyLanding(group, op, places, size, barrier)
+    landing = _CopyLanding(group, op, places, size, barrier, dtype, combine)
     landings.add(group, barrier, landing)
     group.begins("bulk copies", op, landing, f"{size} bytes to block {target}")
 
@@ -128,8 +175,18 @@ def copy(
 class _CopyLanding:
     """The arrival of bytes of one block in another: called, they are read and arrive."""
 
-    def __init__(self, group: Group, op: Instruction, places: tuple[int, int], size: int, barrier: MBarrier) -> None:
+    def __init__(
+        self,
+        group: Group,
+        op: Instruction,
+        places: tuple[int, int],
+        size: int,
+        barrier: MBarrier,
+        dtype: np.dtype,
+        combine: Callable[[np.ndarray, np.ndarray], np.ndarray] | None,
+    ) -> None:
         self.group, self.op, self.places, self.size, self.barrier = group, op, places, size, barrier
+        self.dtype, self.combine = dtype, combine
         touched = [
             bytes_touched(group, group.shared, barrier.agent, start + np.arange(0, size, _UNIT), _UNIT)
             for start in places
@@ -137,16 +194,19 @@ class _CopyLanding:
         self.read, self.written = touched
         if self.read is not None and self.written is not None:
             group.sanitizer.begin_read(op, self.read)
-            group.sanitizer.begin_write(op, self.written)
+            group.sanitizer.begin_write(op, self.written, updates=combine is not None)
 
     def __call__(self) -> None:
         group, sanitizer = self.group, self.group.sanitizer
-        data = group.shared.typed(np.dtype(np.uint8))
-        source, target = (slice(start, start + self.size) for start in self.places)
-        data[target] = data[source]
+        data = group.shared.typed(self.dtype)
+        item = self.dtype.itemsize
+        source, target = (slice(start // item, (start + self.size) // item) for start in self.places)
+        data[target] = data[source] if self.combine is None else self.combine(data[target], data[source])
         if self.read is not None and self.written is not None:
             sanitizer.end_read(self.op, self.read)
-            sanitizer.end_write(self.op, self.written)
+            block = self.places[0] // group.shared.size
+            synchronization.note_actor(group, self.op, block, self.barrier.agent, "reads shared memory of a block")
+            sanitizer.end_write(self.op, self.written, updates=self.combine is not None)
         known = sanitizer.release([self.barrier.agent]) if sanitizer.enabled else None
         self.barrier.update(came=self.size, known=known)
         group.ends(self)

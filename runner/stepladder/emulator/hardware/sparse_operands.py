@@ -1,8 +1,9 @@
-"""A of a sparse product of a warp (mma.sp): half of its elements, and metadata that says where they are in a row.
+"""A of a sparse product (mma.sp, wgmma.mma_async.sp): half of its elements, and metadata that says where they are.
 
 Four bits of metadata are for a chunk of a row: two indices of two bits, the first one in the lower bits. They are of
 elements of 16 or 8 bits, of pairs of elements of 4 bits, or of halves of elements of 32 bits.
-Source: PTX ISA, "Sparse matrix storage", and the metadata layouts of "Matrix fragments ... with sparse matrix A".
+Each warp of a warpgroup has 16 rows, with the metadata of a product of a warp. Source: PTX ISA, "Sparse matrix
+storage", and the metadata layouts of "Matrix fragments ... with sparse matrix A".
 """
 
 from __future__ import annotations
@@ -46,11 +47,13 @@ class Sparsity:
         metadata: 32 bits of each thread, uniform or (T,).
         selector: which threads of four contribute theirs.
         is_ordered: whether the indices of a chunk must increase.
+        rows: of A, several warps' of a product of a warpgroup.
     """
 
     metadata: Value
     selector: int
     is_ordered: bool = False
+    rows: int = _ROWS
 
     def expand(self, fiber: Fiber, op: Instruction, packed: np.ndarray, threads: np.ndarray, bits: int) -> np.ndarray:
         """Returns A with its zeros: (warps, rows, k).
@@ -98,7 +101,8 @@ class Sparsity:
             wrong, wanted = first == second, "two different indices"
         if wrong.any():
             warp, row, chunk = (int(number[0]) for number in np.nonzero(wrong))
-            bits_there = int(first[warp, row, chunk] | second[warp, row, chunk] << 2)
+            bits_there = int(pair[warp, row, chunk] @ (1, 4))
+            row += warp * _ROWS % self.rows
             fiber.group.sanitizer.report(
                 "descriptor",
                 f"sparsity metadata 0b{bits_there:04b} of chunk {chunk} of row {row}: expected {wanted}",

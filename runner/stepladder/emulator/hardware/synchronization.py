@@ -348,25 +348,32 @@ def note_remote(fiber: Fiber, op: Instruction, block: np.ndarray, what: str) -> 
         what: what they do there, for messages.
     """
     group = fiber.group
-    if "remote" not in group.state:
-        group.state["remote"] = {}
-        group.at_end.append(lambda: _check_ends(group))
-    clocks = group.sanitizer.clocks
     for lane in fiber.lanes:
         if block[lane] != group.block_of_lane[lane]:
             warp = int(group.warp_of_lane[lane])
-            group.state["remote"][op.number, int(block[lane]), warp] = op, clocks[warp, warp], what
+            note_actor(group, op, int(block[lane]), warp, f"{group.warp_name(warp)} {what} of another block")
+
+
+def note_actor(group: Group, op: Instruction, block: int, actor: int, what: str) -> None:
+    """Records that an actor accesses a block's shared memory now, so that an early end of that block is a finding.
+
+    Args:
+        group: of blocks.
+        op: the instruction.
+        block: whose memory it accesses.
+        actor: of the sanitizer.
+        what: who does what, for messages.
+    """
+    if "remote" not in group.state:
+        group.state["remote"] = {}
+        group.at_end.append(lambda: _check_ends(group))
+    group.state["remote"][op.number, block, actor] = op, group.sanitizer.clocks[actor, actor], what
 
 
 def _check_ends(group: Group) -> None:
     """The blocks end: says which did not know of all that others did in their shared memory."""
     sanitizer = group.sanitizer
-    for (_, block, warp), (op, time, what) in group.state["remote"].items():
+    for (_, block, actor), (op, time, what) in group.state["remote"].items():
         own = np.arange(block * group.warps_per_block, (block + 1) * group.warps_per_block)
-        if sanitizer.clocks[own, warp].max() < time:
-            sanitizer.report(
-                "order",
-                f"{group.warp_name(warp)} {what} of another block, which may have exited: no cluster barrier "
-                "prevents that",
-                op,
-            )
+        if sanitizer.clocks[own, actor].max() < time:
+            sanitizer.report("order", f"{what}, which may have exited: no cluster barrier prevents that", op)

@@ -50,9 +50,9 @@ FIELDS = {
 _ELEMENTS: dict[int, tuple[str, type]] = {
     0: ("i8", np.int8),
     1: ("i16", np.int16),
-    2: ("i32", np.int32),
+    2: ("i32", np.uint32),
     3: ("i32", np.int32),
-    4: ("i64", np.int64),
+    4: ("i64", np.uint64),
     5: ("i64", np.int64),
     6: ("f16", np.float16),
     7: ("f32", np.float32),

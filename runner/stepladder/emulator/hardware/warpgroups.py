@@ -18,10 +18,11 @@ from stepladder.emulator.hardware.shared_memory_layouts import MatrixDescriptor
 from stepladder.emulator.memory.touches import Granules, Touch
 
 if TYPE_CHECKING:
+    from stepladder.emulator.hardware.sparse_operands import Sparsity
     from stepladder.emulator.memory.memory import Allocation
 
 ROWS = 64  # of one instruction
-STEP_BYTES = 32  # of it along k, for every type
+STEP_BYTES = 32  # of A along k, for every type; B of a sparse product has twice as many
 
 # Element types of operands, by PTX's names.
 TYPES = {
@@ -33,6 +34,7 @@ TYPES = {
     "s8": np.int8,
     "u8": np.uint8,
 }
+_HELD = {**TYPES, "b1": np.uint8}  # eight elements of one bit each
 _UNIT = np.dtype(np.complex128)  # of 16 bytes, which are moved and never interpreted
 _TRANSPOSABLE = ("f16", "bf16")
 
@@ -58,11 +60,13 @@ def exact(values: np.ndarray, type_: str) -> np.ndarray:
     """Returns operands converted to a type in which their products are exact: float32, or int32 for integers.
 
     Args:
-        values: array of any shape.
+        values: array of any shape; its last dimension is k for elements of one bit.
         type_: the PTX type of the operands.
     """
     if type_ == "tf32":
         return fragments.as_tf32(values)
+    if type_ == "b1":
+        return np.unpackbits(values, axis=-1, bitorder="little").astype(np.int32)
     return values.astype(np.int32 if type_ in ("s8", "u8") else np.float32)
 
 
@@ -96,7 +100,7 @@ def matrix_of(registers: np.ndarray, type_: str) -> np.ndarray:
         registers: array (128, registers) of 32 bits each.
         type_: the PTX type of the elements.
     """
-    dtype = np.dtype(TYPES[type_])
+    dtype = np.dtype(_HELD[type_])
     fragment = fragments.mma_a(ROWS // 4, STEP_BYTES // dtype.itemsize, 8 * dtype.itemsize)
     held = np.ascontiguousarray(registers, np.int32)[..., None].view(dtype)
     return fragment.join(held.reshape(4, fragments.WARP, *held.shape[1:])).reshape(ROWS, -1)
@@ -127,6 +131,7 @@ def multiply(
     keeps: bool = True,
     saturates: bool = False,
     known: dict | None = None,
+    sparsity: Sparsity | None = None,
 ) -> None:
     """Begins a product of a warpgroup.
 
@@ -142,22 +147,28 @@ def multiply(
         keeps: whether the product is added to the accumulator; else it replaces it.
         saturates: whether sums of integers saturate.
         known: operands that other warpgroups have read for the same instruction.
+        sparsity: the metadata of an A with half of its elements.
     """
     group = warpgroup.group
-    item = np.dtype(TYPES[a.type]).itemsize
-    k = STEP_BYTES // item
+    item = np.dtype(_HELD[a.type]).itemsize
+    k_of_a = STEP_BYTES // item
+    k = k_of_a if sparsity is None else 2 * k_of_a
     if not sums.products and not warpgroup.is_fenced:
         before = "the write to its accumulators" if keeps else "the last access to its accumulator registers"
         group.sanitizer.report("order", f"no wgmma.fence between {before} and the product", op)
     if not warpgroup.unfenced.isdisjoint(op.attributes.get(register_operands.SLOTS, ())):
         group.sanitizer.report("order", "no wgmma.fence between the write to its A registers and the product", op)
     values, touches = [], []
-    for operand, rows in ((a, ROWS), (b, columns)):
+    for operand, rows, length in ((a, ROWS, k_of_a), (b, columns, k)):
         if not operand.along_k and operand.type not in _TRANSPOSABLE:
             group.sanitizer.report("descriptor", f"an operand of {operand.type} must be K-major", op)
-        read = _read(warpgroup, op, fiber, operand, rows, k, item, known)
+        read = _read(warpgroup, op, fiber, operand, rows, length, item, known)
         values.append(read[0])
         touches.append(read[1])
+    if sparsity is not None:
+        lanes = np.arange(warpgroup.lanes.start, warpgroup.lanes.stop).reshape(-1, fragments.WARP)
+        packed = values[0].reshape(len(lanes), -1, k_of_a)
+        values[0] = sparsity.expand(fiber, op, packed, lanes, 8 * item).reshape(ROWS, k)
     product = values[0] @ values[1].T
     if a.negated != b.negated:
         product = -product
@@ -237,8 +248,11 @@ def _read(
         return exact(operand.values, operand.type), None
     if not descriptor.is_aligned and not descriptor.base:
         group.sanitizer.misaligned(fiber, op, descriptor.start, shared_memory_layouts.GROUP * descriptor.swizzle)
+    if operand.along_k and 0 < descriptor.swizzle < k * item:
+        text = f"an operand has {k * item} bytes along k, more than the {descriptor.swizzle} of the swizzle"
+        group.sanitizer.report("descriptor", text, op)
     base = warpgroup.block * window.size
-    dtype = np.dtype(TYPES[operand.type])
+    dtype = np.dtype(_HELD[operand.type])
     place = _place(descriptor, base, rows, k, item, window.size, operand.along_k)
     if isinstance(place, int):
         group.sanitizer.report(
@@ -270,6 +284,6 @@ def _read_inside(
     addresses = descriptor.addresses(rows, k, item, along_k=operand.along_k)
     addresses = np.minimum(addresses, (window.size - unit) // unit * unit)
     base = warpgroup.block * window.size
-    values = window.typed(np.dtype(TYPES[operand.type]))[(base + addresses) // item]
+    values = window.typed(np.dtype(_HELD[operand.type]))[(base + addresses) // item]
     units = addresses[:, :: unit // item] if operand.along_k else addresses[:: unit // item]
     return exact(values, operand.type), bytes_touched(warpgroup.group, window, warpgroup.agent, base + units, unit)

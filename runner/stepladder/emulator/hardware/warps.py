@@ -7,11 +7,12 @@ to threads yet executes once a block.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from stepladder.emulator.core.fibers import Fiber
+from stepladder.emulator.core.values import Value
 
 
 def narrowed(fiber: Fiber, mask: np.ndarray) -> Fiber:
@@ -24,6 +25,22 @@ def narrowed(fiber: Fiber, mask: np.ndarray) -> Fiber:
     made = Fiber(fiber.group, fiber.code, fiber.place, fiber.env, mask)
     made.acts_for = fiber.acts_for
     return made
+
+
+def alike(fiber: Fiber, numbers: Sequence[Value]) -> Iterator[Fiber]:
+    """Yields the fiber in parts, for each of which every one of some numbers is the same for all threads.
+
+    Args:
+        fiber: the threads.
+        numbers: uniform, or (T,).
+    """
+    differing = [number for number in numbers if isinstance(number, np.ndarray) and number.ndim]
+    if not differing:
+        yield fiber
+        return
+    table = np.stack(differing, axis=1)
+    for row in np.unique(table[fiber.lanes], axis=0):
+        yield narrowed(fiber, fiber.active & (table == row).all(axis=1))
 
 
 def varying(fiber: Fiber, views: Sequence, operands: Sequence) -> list[np.ndarray]:

@@ -82,7 +82,7 @@ class Allocation:
         return self.data[:whole].view(dtype)
 
 
-def contiguous(memory: Allocation, element: Scalar, shape: Sequence[int], start: int = 0) -> MemRef:
+def contiguous(memory: Allocation, element: Scalar, shape: Sequence[Value], start: int = 0) -> MemRef:
     """Returns a view of an allocation as a row-major array.
 
     Args:
@@ -261,8 +261,10 @@ def gather(access: Access, fill: Value = None) -> np.ndarray:
     typed = access.memory.typed(access.element.dtype)
     if access.valid is None:
         return np.asarray(typed[access.positions])
-    values = np.asarray(typed[np.where(access.valid, access.positions, 0)])
-    values[~access.valid] = 0 if fill is None else fill
+    values = np.zeros(access.positions.shape, typed.dtype)
+    values[access.valid] = typed[access.positions[access.valid]]
+    if fill is not None:
+        values[~access.valid] = fill
     return values
 
 

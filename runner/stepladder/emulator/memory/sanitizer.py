@@ -12,6 +12,7 @@ import numpy as np
 
 from stepladder.emulator.core.values import broadcast
 from stepladder.emulator.memory import initialized, lanes_of_warps, lone_arrivals, proxies
+from stepladder.emulator.memory import updates as updating
 from stepladder.emulator.memory.global_checks import GlobalChecks
 from stepladder.emulator.memory.shadow import GlobalShadow, SharedShadow
 from stepladder.emulator.memory.touches import SEVERAL, Touch
@@ -65,25 +66,7 @@ class Sanitizer(GlobalChecks):
         Updates are in no order and no race with each other, but they are with other accesses. One that only writes
         (`reads`) needs nothing to be there.
         """
-        touch = self.touch(fiber, access)
-        if touch is None:
-            return
-        if reads:
-            initialized.check_access(self, op, access)
-        shadow = self.shadow_of(touch.memory)
-        after_update = shadow.atomically[touch.places]
-        rest, updated = touch.where(~after_update), touch.where(after_update)
-        if rest.places.size:
-            if isinstance(shadow, SharedShadow) and reads:
-                self._check_initialized(op, rest, shadow)
-            self.check(op, rest, writes=True)
-        if updated.places.size:
-            if isinstance(shadow, GlobalShadow):
-                self.check_global(op, updated, shadow.read, True, "read")
-            else:
-                self._check_readers(op, updated, shadow)
-        self.note(op, touch, writes=True)
-        shadow.atomically[touch.places] = True
+        updating.by_threads(self, fiber, op, access, reads=reads)
 
     def written(self, fiber: Fiber, op: Instruction, access: Access, values: np.ndarray) -> None:
         """Checks, after a write, that no two threads wrote different values to one address.
@@ -97,14 +80,12 @@ class Sanitizer(GlobalChecks):
         if access.memory.space == "private" or not access.per_lane or fiber.group.is_host:
             return
         bits = np.dtype(f"u{access.element.dtype.itemsize}")
-        now = access.memory.typed(access.element.dtype).view(bits)[
-            np.where(True if access.valid is None else access.valid, access.positions, 0)
-        ]
-        wrong = now != np.ascontiguousarray(values).view(bits)
+        own, places = np.ascontiguousarray(values).view(bits), access.positions
         if access.valid is not None:
-            wrong &= access.valid
+            own, places = own[access.valid], places[access.valid]
+        wrong = access.memory.typed(access.element.dtype).view(bits)[places] != own
         if wrong.any():
-            place = access.positions[wrong][0] * access.element.dtype.itemsize // self.granule_of(access.memory)
+            place = places[wrong][0] * access.element.dtype.itemsize // self.granule_of(access.memory)
             self.findings.add(
                 "race", f"two threads write different values to {self.where(access.memory, place)} at once", op, op
             )
@@ -193,7 +174,7 @@ class Sanitizer(GlobalChecks):
                     int(reads[first]),
                 )
         else:
-            self._check_initialized(op, touch, shadow)
+            self.check_initialized(op, touch, shadow)
         writer = shadow.writer[index]
         unordered = self.clocks[touch.actors, writer] < shadow.written_at[index]
         if unordered.any():  # rarely: the rest is looked at only then
@@ -205,8 +186,17 @@ class Sanitizer(GlobalChecks):
             first = int(unordered.argmax())
             self.race(op, touch, first, verb, "wrote", int(writer[first]), int(shadow.written_by[places[first]]))
         if writes and not pages.follows_reads(self.clocks, touch):
-            self._check_readers(op, touch, shadow)
+            self.check_readers(op, touch, shadow)
         lanes_of_warps.check(self, op, touch, shadow, writes=writes)
+
+    def check_update(self, op: Instruction, touch: Touch) -> None:
+        """Adds findings about an update by threads that completes later.
+
+        Args:
+            op: the instruction.
+            touch: the access.
+        """
+        updating.check(self, op, touch)
 
     def check_lanes(self, op: Instruction, touch: Touch, warp: int, lane: int) -> None:
         """Checks what a copy is about to write against what other threads of the warp that issues it did.
@@ -236,7 +226,14 @@ class Sanitizer(GlobalChecks):
                 text = f"{verb} {self.where(touch.memory, place)}{comma} {what}"
                 self.add(kind, text, op, int(shadow.busy_writing[place]))
 
-    def _check_initialized(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
+    def check_initialized(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
+        """Adds a finding about a read of shared memory that nothing has written.
+
+        Args:
+            op: the instruction.
+            touch: the read.
+            shadow: of the memory.
+        """
         fresh = ~touch.of(shadow.initialized)
         if fresh.any():
             fresh &= touch.of(shadow.busy_writing) < 0
@@ -247,7 +244,14 @@ class Sanitizer(GlobalChecks):
                 op,
             )
 
-    def _check_readers(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
+    def check_readers(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
+        """Adds a finding about a write that is not ordered after the reads of others.
+
+        Args:
+            op: the instruction.
+            touch: the write.
+            shadow: of the memory.
+        """
         read = shadow.read_at[: self.actors, touch.shared_index]
         late = read > self.clocks[np.atleast_1d(touch.actors), : self.actors].T
         late &= np.arange(self.actors)[:, None] != touch.actors
@@ -318,14 +322,15 @@ class Sanitizer(GlobalChecks):
 
     # Accesses of what runs on its own: copies, and products of wgmma.
 
-    def begin_write(self, op: Instruction, touch: Touch, *, updates: bool = False) -> None:
+    def begin_write(self, op: Instruction, touch: Touch, *, updates: bool = False, proxy: bool = True) -> None:
         """An asynchronous copy begins to write: until `end_write` no thread may access these bytes of shared memory;
         those of global memory may be accessed by who knows what the actor of `touch` has done.
 
-        With `updates` it combines what it brings with what global memory holds: it is in no race with other updates.
+        With `updates` it combines what it brings with what memory holds: it is in no race with other updates. With
+        `proxy` it does so through the async proxy.
         """
         if updates:
-            self._check_update(op, touch)
+            updating.check(self, op, touch)
         else:
             self.check(op, touch, writes=True)
         if touch.memory.space == "global":
@@ -334,30 +339,27 @@ class Sanitizer(GlobalChecks):
             self.note(op, touch, writes=True, asynchronously=True)
             if updates:
                 touch.put(self.shadow_of(touch.memory).atomically, True)
+            return
+        shadow = self.shadow_of_shared(touch.memory)
+        if updates:
+            if proxy:
+                proxies.check_shared(self, op, touch, shadow)
+            updating.begin(op, touch, shadow)
         else:
-            shadow = self.shadow_of_shared(touch.memory)
             shadow.pages.begin_write(touch)
             touch.put(shadow.busy_writing, op.number)
 
-    def _check_update(self, op: Instruction, touch: Touch) -> None:
-        """Checks an update of global memory by an asynchronous copy."""
-        shadow = self.shadow_of_global(touch.memory)
-        after_update = touch.of(shadow.atomically)
-        if not after_update.any():
-            self.check(op, touch, writes=True)
-            return
-        rest, updated = touch.where(~after_update), touch.where(after_update)
-        if rest.places.size:
-            self.check(op, rest, writes=True)
-        if updated.places.size:
-            self.check_global(op, updated, shadow.read, True, "read")
-
-    def end_write(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
-        """An asynchronous copy has written shared memory, as the actors of `touch`."""
+    def end_write(self, op: Instruction, touch: Touch, *, updates: bool = False, proxy: bool = True) -> None:
+        """An asynchronous copy has written shared memory, as the actors of `touch`; as `begin_write` takes it."""
         shadow = self.shadow_of_shared(touch.memory)
-        shadow.pages.end_write(touch)
-        touch.put(shadow.busy_writing, -1)
+        if updates:
+            updating.end(touch, shadow)
+        else:
+            shadow.pages.end_write(touch)
+            touch.put(shadow.busy_writing, -1)
         self.note(op, touch, writes=True, asynchronously=proxy)
+        if updates:
+            touch.put(shadow.atomically, True)
 
     def begin_read(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
         """An operation in flight begins to read (each byte once): until `end_read` no thread may write these bytes.

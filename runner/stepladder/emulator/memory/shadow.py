@@ -32,6 +32,7 @@ class SharedShadow:
         self.read_by = np.full(count, -1, np.int32)
         # Of what runs on its own: which instruction writes, and, of those that read, what and which instruction.
         self.busy_writing = np.full(count, -1, np.int32)
+        self.updating = np.zeros(count, np.int16)  # operations in flight that update it (`updates`)
         # Where it is an mbarrier, `busy_writing` is what initialized that.
         self.is_mbarrier = np.zeros(count, bool)
         self.under_way: list[tuple[Touch, int]] = []

@@ -17,7 +17,7 @@ from stepladder.emulator.core.control_flow import Graph, join, jump
 from stepladder.emulator.core.fibers import Convergence, Left
 from stepladder.emulator.core.liveness import Liveness
 from stepladder.emulator.core.program import UnknownOp
-from stepladder.emulator.ptx import branch_tables, calls, registry, syntax, unwritten
+from stepladder.emulator.ptx import branch_tables, calls, operand_types, registry, syntax, unwritten
 from stepladder.emulator.ptx.scopes import Scope, Slots
 from stepladder.emulator.ptx.site import Site
 from stepladder.runtime.errors import StepladderError
@@ -246,6 +246,7 @@ class Flow:
                 raise UnknownOp(self.name(statement), self.builder.location)
             site = Site(self.builder, statement, line.scope, family.name, name=self.name(statement), spin=line.spin)
             site.is_ignored = self._is_ignored(statement)
+            operand_types.check(site)
             family.decode(site)
             if site.rest:
                 raise site.error(f"with .{site.rest[0]}")

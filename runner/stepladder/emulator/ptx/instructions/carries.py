@@ -1,6 +1,8 @@
 """Sums of integers with a carry, which each thread has one bit for (CC.CF): `add.cc`, `addc`, `mad.lo.cc`.
 
-Source: PTX ISA, "Extended-Precision Integer Arithmetic Instructions".
+The PTX ISA calls what `sub.cc` writes a borrow. ptxas makes one carry of both, the complement of a borrow, and nvcc's
+division of 128 bits reads by `addc` what `sub.cc` wrote.
+Source: PTX ISA, "Extended-Precision Integer Arithmetic Instructions", and the code that ptxas makes for sm_90.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ _KEY = "carries of PTX"
 
 @instruction("addc", "subc", "madc", is_pure=True)
 def with_carry(site: Site) -> None:
-    """A sum, a difference or a product and a sum, with the carry or the borrow of the instruction before."""
+    """A sum, a difference or a product and a sum, with the carry of the instruction before."""
     emit(site, site.type("su", _WIDTHS))
 
 
@@ -60,9 +62,11 @@ def emit(site: Site, type_: PtxType) -> None:
             product = first * second >> bits if is_high else first * second
             total = _bits(product, bits) + _bits(more[0], bits) + carry
         else:
-            total = _bits(first, bits) + (_bits(second, bits) + carry) * (-1 if kind == "sub" else 1)
+            # The hardware subtracts by adding the complement: the carry is set where there is no borrow.
+            second = _bits(~second if kind == "sub" else second, bits)
+            total = _bits(first, bits) + second + (carry if reads else kind == "sub")
         if writes:
-            out = np.asarray((total < 0) | (total >= 1 << bits), bool)
+            out = np.asarray(total >= 1 << bits, bool)
             carries[fiber.lanes] = np.broadcast_to(out, fiber.count)[fiber.lanes]
         if bits == 64 and np.ndim(total):
             total = (total & (1 << bits) - 1).astype(np.uint64).view(np.int64)

@@ -5,7 +5,7 @@ Source: PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,6 @@ from stepladder.emulator.memory.memory import Allocation
 from stepladder.emulator.ptx import syntax
 from stepladder.emulator.ptx.arguments import tensor_map_at
 from stepladder.emulator.ptx.instructions import addresses
-from stepladder.emulator.ptx.instructions.atomic import combination
 from stepladder.emulator.ptx.registry import instruction
 from stepladder.emulator.ptx.types import PtxType
 
@@ -34,7 +33,6 @@ _B16 = PtxType("b16", "b", 16)
 _S32 = PtxType("s32", "s", 32)
 _PRED = PtxType("pred", "pred", 1)
 _TO_SHARED = ("shared::cluster", "shared::cta")
-_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 _SIZES = {"ca": (4, 8, 16), "cg": (16,)}
 _CLUSTER = 16  # most blocks
 
@@ -167,7 +165,7 @@ def tensor(site: Site) -> None:
     if spaces[0] == "global":
         site.choice(("bulk_group",))
         site.count(2 + hinted)
-        _store_box(site, int(rank[1]), None)
+        store_box(site, int(rank[1]), None)
         return
     site.choice(("mbarrier::complete_tx::bytes",))
     multicast = site.flag("multicast::cluster")
@@ -214,8 +212,15 @@ def _load_box(site: Site, rank: int, *, multicast: bool) -> None:
     site.emit(execute, [target, map_, barrier, *coordinates, *mask], ())
 
 
-def _store_box(site: Site, rank: int, combine: Callable | None) -> None:
-    """Emits the store of a box, or its combination with what is there, given what combines two arrays."""
+def store_box(site: Site, rank: int, combine: Callable | None, elements: Sequence[str] = ()) -> None:
+    """Emits the store of a box.
+
+    Args:
+        site: the instruction, whose operands are the tensor with coordinates, and the source.
+        rank: dimensions of the tensor.
+        combine: combines arrays of what is there and of what is brought; None replaces what is there.
+        elements: types of elements that it combines.
+    """
     map_, map_offset, coordinates = _map(site, site.operands[0], rank)
     source, source_offset = site.address(1)
 
@@ -223,7 +228,11 @@ def _store_box(site: Site, rank: int, combine: Callable | None) -> None:
         to = to if isinstance(to, tma.Descriptor) else addresses.at(to, map_offset)
         for lane in map(int, fiber.lanes):
             descriptor = _descriptor(fiber, op, to, lane)
-            if descriptor is not None:
+            if descriptor is not None and combine is not None and descriptor.element.name not in elements:
+                fiber.group.sanitizer.report(
+                    "descriptor", f"combines {descriptor.element.name}: expected one of {', '.join(elements)}", op
+                )
+            elif descriptor is not None:
                 tma.store(
                     fiber,
                     op,
@@ -235,33 +244,6 @@ def _store_box(site: Site, rank: int, combine: Callable | None) -> None:
                 )
 
     site.emit(execute, [map_, source, *coordinates], ())
-
-
-_OF_ARRAYS: dict[str, Callable] = {
-    "add": lambda old, new: old + new,
-    "min": np.minimum,
-    "max": np.maximum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}
-
-
-@instruction("cp.reduce.async.bulk.tensor")
-def reduce_tensor(site: Site) -> None:
-    """Begins to combine a box with a tensor."""
-    rank = site.match(r"([1-5])d")
-    if rank is None:
-        raise site.error("without a number of dimensions")
-    site.choice(("global",))
-    site.choice(("shared::cta",))
-    operation = site.choice(_REDUCTIONS)
-    if operation not in _OF_ARRAYS:
-        raise site.error(f"with .{operation}: expected .{', .'.join(_OF_ARRAYS)}")
-    site.flag("tile")
-    site.choice(("bulk_group",))
-    site.count(2 + site.flag("L2::cache_hint"))
-    _store_box(site, int(rank[1]), _OF_ARRAYS[operation])
 
 
 # Bulk copies without a tensor map: bytes one after the other, as a box of one dimension.
@@ -298,13 +280,16 @@ def bulk(site: Site) -> None:
     if (target_space, source_space) == ("global", "shared::cta"):
         site.choice(("bulk_group",))
         site.count(3 + hinted)
-        _store_bytes(site, _BYTE, None)
+        store_bytes(site, _BYTE, None)
         return
     site.choice(("mbarrier::complete_tx::bytes",))
-    is_local = source_space != "global"
-    if is_local and (target_space != "shared::cluster" or hinted):
-        raise site.error("with these spaces and hints")
-    multicast = not is_local and site.flag("multicast::cluster")
+    if source_space != "global":
+        if target_space != "shared::cluster" or hinted:
+            raise site.error("with these spaces and hints")
+        site.count(4)
+        move_to_block(site, np.dtype(np.uint8), None)
+        return
+    multicast = site.flag("multicast::cluster")
     site.count(4 + multicast + hinted)
     target, target_offset = site.address(0)
     source, source_offset = site.address(1)
@@ -316,9 +301,8 @@ def bulk(site: Site) -> None:
     ) -> None:
         for lane in map(int, fiber.lanes):
             address = addresses.of_lane(from_, lane) + source_offset
-            count = addresses.of_lane(size, lane)
-            descriptor = None if is_local else _span(fiber, op, lane, address, count, _BYTE)
-            if descriptor is None and not is_local:
+            descriptor = _span(fiber, op, lane, address, addresses.of_lane(size, lane), _BYTE)
+            if descriptor is None:
                 continue
             place, barriers = _targets(
                 fiber,
@@ -328,16 +312,49 @@ def bulk(site: Site) -> None:
                 addresses.of_lane(complete, lane) + barrier_offset,
                 addresses.of_lane(masks[0], lane) & 0xFFFF if masks else None,
             )
-            if descriptor is not None:
-                tma.load(fiber, op, descriptor, [0], lane=lane, address=place, barriers=barriers)
-                continue
-            for block, known in barriers:
-                remote_stores.copy(fiber, op, lane, addresses.inside_block(address), count, block, place, known)
+            tma.load(fiber, op, descriptor, [0], lane=lane, address=place, barriers=barriers)
 
     site.emit(execute, [target, source, site.read(2, _U32), barrier, *mask], ())
 
 
-def _store_bytes(site: Site, element: PtxType, combine: Callable | None) -> None:
+def move_to_block(site: Site, dtype: np.dtype, combine: Callable | None) -> None:
+    """Emits a copy from a block's shared memory to that of another.
+
+    Args:
+        site: the instruction, whose operands are the destination, the source, the bytes and the mbarrier.
+        dtype: of the numbers.
+        combine: combines arrays of what is there and of what is brought; None replaces what is there.
+    """
+    target, target_offset = site.address(0)
+    source, source_offset = site.address(1)
+    barrier, barrier_offset = site.address(3)
+
+    def execute(fiber: Fiber, op: Instruction, to: Value, from_: Value, size: Value, complete: Value) -> None:
+        for lane in map(int, fiber.lanes):
+            address = addresses.inside_block(addresses.of_lane(from_, lane) + source_offset)
+            count = addresses.of_lane(size, lane)
+            place, barriers = _targets(
+                fiber,
+                op,
+                lane,
+                addresses.of_lane(to, lane) + target_offset,
+                addresses.of_lane(complete, lane) + barrier_offset,
+                None,
+            )
+            for block, known in barriers:
+                remote_stores.copy(fiber, op, lane, address, count, block, place, known, dtype, combine)
+
+    site.emit(execute, [target, source, site.read(2, _U32), barrier], ())
+
+
+def store_bytes(site: Site, element: PtxType, combine: Callable | None) -> None:
+    """Emits a copy of bytes to global memory.
+
+    Args:
+        site: the instruction, whose operands are the destination, the source and the bytes.
+        element: type of the numbers.
+        combine: combines arrays of what is there and of what is brought; None replaces what is there.
+    """
     target, target_offset = site.address(0)
     source, source_offset = site.address(1)
 
@@ -350,20 +367,3 @@ def _store_bytes(site: Site, element: PtxType, combine: Callable | None) -> None
                 tma.store(fiber, op, descriptor, [0], lane=lane, address=place, combine=combine)
 
     site.emit(execute, [target, source, site.read(2, _U32)], ())
-
-
-@instruction("cp.reduce.async.bulk")
-def reduce_bulk(site: Site) -> None:
-    """Begins to combine values in shared memory with others in global memory."""
-    site.choice(("global",))
-    site.choice(("shared::cta",))
-    site.choice(("bulk_group",))
-    hinted = site.flag("L2::cache_hint")
-    operation = site.choice(_REDUCTIONS)
-    site.flag("noftz")
-    (type_,) = site.types(1)
-    if operation not in _OF_ARRAYS or type_.count > 1:
-        raise site.error("with this operation and these types")
-    combination(site, operation, type_)
-    site.count(3 + hinted)
-    _store_bytes(site, type_, _OF_ARRAYS[operation])

@@ -74,10 +74,19 @@ def inval(site: Site) -> None:
     site.emit(lambda fiber, op, address: nvvm_mbarrier.inval(fiber, op, addresses.at(address, offset)), [base], ())
 
 
-def _arrive(fiber: Fiber, op: Instruction, address: Value, *, arrivals: int, expected: Value, releases: bool) -> None:
+def _arrive(
+    fiber: Fiber,
+    op: Instruction,
+    address: Value,
+    *,
+    arrivals: Value,
+    expected: Value,
+    releases: bool,
+    drops: bool = False,
+) -> None:
     """Arrives at mbarriers of the own block or of others."""
     if addresses.is_own(address):
-        mbarriers.arrive_at(fiber, op, address, expected=expected, arrivals=arrivals, releases=releases)
+        mbarriers.arrive_at(fiber, op, address, expected=expected, arrivals=arrivals, releases=releases, drops=drops)
         return
     block = addresses.block_of(fiber, address)
     if (block[fiber.lanes] >= fiber.group.blocks).any():
@@ -86,7 +95,9 @@ def _arrive(fiber: Fiber, op: Instruction, address: Value, *, arrivals: int, exp
     if fiber.group.sanitizer.enabled:
         synchronization.note_remote(fiber, op, block, "arrives at an mbarrier")
     place = addresses.inside_block(address)
-    mbarriers.arrive_at(fiber, op, place, expected=expected, arrivals=arrivals, block=block, releases=releases)
+    mbarriers.arrive_at(
+        fiber, op, place, expected=expected, arrivals=arrivals, block=block, releases=releases, drops=drops
+    )
 
 
 @instruction("mbarrier.arrive", "mbarrier.arrive_drop")
@@ -108,13 +119,8 @@ def arrive(site: Site) -> None:
         address = addresses.at(address, offset)
         phase = nvgpu.phases(fiber, op, address) if token else None
         announced = number[0] if kind == "expect_tx" else 0
-        arrivals = int(fiber.first(number[0])) if number and kind != "expect_tx" else 1
-        if drops:
-            for mask, (block, place) in synchronization.by_block(fiber, address):
-                barrier = mbarriers.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask))
-                if barrier is not None:
-                    barrier.count -= arrivals * int(mask.sum())
-        _arrive(fiber, op, address, arrivals=arrivals, expected=announced, releases=releases)
+        arrivals = number[0] if number and kind != "expect_tx" else 1
+        _arrive(fiber, op, address, arrivals=arrivals, expected=announced, releases=releases, drops=drops)
         return phase
 
     site.emit(execute, [base, *numbers], [site.write(0, 64)] if token else ())

@@ -131,14 +131,15 @@ def cvt(site: Site) -> None:
         raise site.error("with these types")
     source = sources[0]
     site.count(2 + (target.count == 2 and source.count == 1))
-    if mode == "rs" or (mode in ("rm", "rp") and target.kind == "f" and target.name not in _WIDE):
-        raise site.error("with this rounding: expected .rn, and .rz")
+    _check_rounding(site, mode, source, target)
+    if saturates and target.kind == "f" and "bf16" in (source.name, target.name):
+        raise site.error("with .sat")
     if target.kind in "su" and source.kind in "su":
         convert = _integers(source, target, saturates=saturates)
     elif target.kind in "su":
-        convert = _to_integers(source, target, mode or "rzi", flushes=flushes and source.name == "f32")
+        convert = _to_integers(source, target, mode, flushes=flushes and source.name == "f32")
     elif source.kind in "su":
-        convert = _from_integers(source, target, mode)
+        convert = _from_integers(source, target, mode, saturates=saturates)
     else:
         if flushes and "f32" not in (source.name, target.name):
             raise site.error("with .ftz")
@@ -164,6 +165,31 @@ def cvt(site: Site) -> None:
     if width == 8 and target.kind == "f":
         raise site.error("with these types")
     site.emit(widened if wide != width else execute, [read], [site.write(0, width, wider=True)])
+
+
+_SIZES = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
+
+
+def _check_rounding(site: Site, mode: str, source: PtxType, target: PtxType) -> None:
+    """Refuses a rounding that ptxas refuses, and its absence where there must be one.
+
+    Raises:
+        StepladderError: such a rounding.
+    """
+    of_floats, whole = ("rn", "rz", "rm", "rp"), tuple(_TO_INTEGER)
+    if target.kind in "su":
+        known = ("",) if source.kind in "su" else whole
+    elif target.name not in _SIZES or target.count > 1 or source.count > 1:
+        known = ("rn", "rz", "rna", "")
+    elif source.kind in "su" or _SIZES.get(source.name, 0) > target.bits:
+        known = of_floats
+    elif source.name == target.name:
+        known = ("", *whole)
+    else:
+        known = ("", *of_floats) if "bf16" in (source.name, target.name) else ("",)
+    if mode not in known:
+        listed = ", ".join(f".{name}" for name in known if name) or "none"
+        raise site.error(f"{f'with the rounding .{mode}' if mode else 'without a rounding'}: expected {listed}")
 
 
 def _integers(source: PtxType, target: PtxType, *, saturates: bool) -> Callable:
@@ -217,17 +243,10 @@ def _to_integers(source: PtxType, target: PtxType, mode: str, *, flushes: bool) 
     return convert
 
 
-def _from_integers(source: PtxType, target: PtxType, mode: str) -> Callable:
+def _from_integers(source: PtxType, target: PtxType, mode: str, *, saturates: bool) -> Callable:
     def convert(value: Value) -> Value:
-        number = types.number(value, source)
-        if mode in _DIRECTED and target.name in _WIDE:
-            return types.from_floats(_in_direction(mode, np.asarray(number).astype(np.longdouble), target), target)
-        if mode == "rz":
-            return types.from_floats(_toward_zero(np.asarray(number).astype(np.float64), target), target)
-        if target.name == "f64" or source.bits <= 32:
-            return types.from_floats(rounded(np.asarray(number).astype(np.float64), target.scalar), target)
-        # Of 64 bits: rounded once, by way of more bits than float64 has.
-        return types.from_floats(np.asarray(number).astype(np.longdouble).astype(target.dtype), target)
+        number = _rounded(mode, np.asarray(types.number(value, source)).astype(np.longdouble), target)
+        return types.from_floats(types.within_one(number).astype(target.dtype) if saturates else number, target)
 
     return convert
 
@@ -242,10 +261,10 @@ def _floats(source: PtxType, target: PtxType, mode: str, *, saturates: bool, cla
         elif mode == "rna":
             bits = np.ascontiguousarray(number).view(np.int32) + (1 << 12)
             number = (bits >> 13 << 13).view(np.float32).reshape(number.shape)
-        elif mode in _DIRECTED and target.name in _WIDE:
+        elif mode == "rz" and target.name == "tf32":
+            number = (np.ascontiguousarray(number).view(np.int32) & -(1 << 13)).view(np.float32).reshape(number.shape)
+        elif mode in _DIRECTED:
             number = _in_direction(mode, number.astype(np.longdouble), target)
-        elif mode == "rz":
-            number = _toward_zero(number.astype(np.float64), target)
         if saturates and not finite:
             number = types.within_one(number)
         if clamps:
@@ -283,14 +302,18 @@ def _in_direction(mode: str, number: np.ndarray, target: PtxType) -> np.ndarray:
     return np.where(lowers, down, np.where(raises, up, near)).astype(target.dtype)
 
 
-def _toward_zero(number: np.ndarray, target: PtxType) -> np.ndarray:
-    """Returns values between two of a type as the one that is nearer to zero."""
-    near = np.asarray(rounded(number, target.scalar)).astype(target.dtype)
-    wide = near.astype(np.float64)
-    bits = np.asarray(near).view(f"i{target.bits // 8}") - (np.abs(wide) > np.abs(number)).astype(
-        f"i{target.bits // 8}"
-    )
-    return bits.view(target.dtype).astype(np.float64)
+def _rounded(mode: str, number: np.ndarray, target: PtxType) -> np.ndarray:
+    """Returns integers as numbers of a type, rounded once; those of 64 bits have more of them than f64."""
+    if mode in _DIRECTED:
+        return _in_direction(mode, number, target)
+    if target.name in _WIDE:
+        return number.astype(target.dtype)
+    # An odd last bit keeps what f64 loses.
+    wide = number.astype(np.float64)
+    inexact = wide.astype(np.longdouble) != number
+    toward = np.nextafter(wide, np.where(wide.astype(np.longdouble) < number, np.inf, -np.inf))
+    is_odd = np.asarray(wide).view(np.int64) % 2 == 1
+    return np.asarray(rounded(np.where(inexact & ~is_odd, toward, wide), target.scalar)).astype(target.dtype)
 
 
 def _packed(site: Site, source: PtxType, target: PtxType, convert: Callable) -> None:

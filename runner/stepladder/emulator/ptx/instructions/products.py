@@ -7,15 +7,16 @@ Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepladder.emulator.core import values
 from stepladder.emulator.dialects import nvvm_wgmma
 from stepladder.emulator.dialects.llvm import Held
-from stepladder.emulator.hardware import register_operands
+from stepladder.emulator.hardware import register_operands, sparse_operands, warpgroups
 from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
+from stepladder.emulator.hardware.sparse_operands import Sparsity
 from stepladder.emulator.ptx import syntax, whole_sums
 from stepladder.emulator.ptx.registry import instruction
 from stepladder.emulator.ptx.site import bits_of
@@ -32,7 +33,6 @@ _B32 = PtxType("b32", "b", 32)
 _PRED = PtxType("pred", "pred", 1)
 _SUMS = {"f32": np.dtype(np.float32), "f16": np.dtype(np.int32), "s32": np.dtype(np.int32)}
 _TRANSPOSED = ("f16", "bf16")
-_COLUMNS = range(8, 257, 8)
 _A_REGISTERS = 4  # of a thread, for every type
 
 
@@ -55,34 +55,24 @@ def wait(site: Site) -> None:
     site.emit(nvvm_wgmma.wgmma_wait, (), (), {"group": site.number(0)})
 
 
-class _Modifiers(NamedTuple):
-    """A `wgmma.mma_async` as its modifiers and immediate operands state it.
-
-    Attributes:
-        forms: of the product, by whether it is added to the accumulator.
-        sums: the type of the accumulator by its PTX name.
-        registers: of the accumulator.
-        held_a: the registers of A; empty where A is in shared memory.
-    """
-
-    forms: dict[bool, nvvm_wgmma.Product]
-    sums: str
-    registers: Sequence[syntax.Operand]
-    held_a: Sequence[syntax.Operand]
-
-
-def _modifiers(site: Site) -> _Modifiers:
-    """Consumes the modifiers of a product, and refuses forms that the instruction does not have."""
+@instruction("wgmma.mma_async", "wgmma.mma_async.sp", waits=True)
+def multiply(site: Site) -> None:
+    """Begins a product of two operands in shared memory, or of A in registers; a sparse A has half of its elements."""
+    is_sparse = site.family.endswith(".sp")
     site.choice(("sync",))
     site.choice(("aligned",))
     shape = site.match(r"m(\d+)n(\d+)k(\d+)")
     saturates = site.flag("satfinite")
-    found = site.types()
+    of_bits = [found[0] for found in (site.match("b1"), site.match("b1")) if found]
+    found = [*(type_.name for type_ in site.types()), *of_bits]
     if shape is None or len(found) != 3:
         raise site.error("without a shape and three types")
     rows, columns, k = (int(number) for number in shape.groups())
-    sums_type, a, b = (type_.name for type_ in found)
-    if sums_type not in _SUMS or columns not in _COLUMNS:
+    sums_type, a, b = found
+    if of_bits:
+        site.choice(("and",))
+        site.choice(("popc",))
+    if sums_type not in _SUMS:
         raise site.error("of this shape and these types")
     registers = site.elements(0)
     if len(registers) != columns // (4 if sums_type == "f16" else 2):
@@ -90,25 +80,28 @@ def _modifiers(site: Site) -> _Modifiers:
     held_a = site.operands[1].elements if isinstance(site.operands[1], syntax.Vector) else ()
     if held_a and len(held_a) != _A_REGISTERS:
         raise site.error(f"with {len(held_a)} registers for A")
-    count = site.count(4, 6, 7 if held_a else 8)
-    numbers = [site.number(place) for place in range(4, count)]
-    scales = numbers[:2] or [1, 1]
-    transposed = ([0, *numbers[2:]] if held_a else numbers[2:])[:2] if numbers[2:] else [0, 0]
-    if numbers[2:] and (a not in _TRANSPOSED or b not in _TRANSPOSED):
-        raise site.error("that transposes these types")
-    along_k, negated = (not transposed[0], not transposed[1]), (scales[0] < 0, scales[1] < 0)
-    forms = {
-        keeps: nvvm_wgmma.Product(rows, columns, k, a, b, sums_type, along_k, negated, keeps, saturates)
-        for keeps in (False, True)
-    }
-    return _Modifiers(forms, sums_type, registers, held_a)
-
-
-@instruction("wgmma.mma_async", waits=True)
-def multiply(site: Site) -> None:
-    """Begins a product of two operands in shared memory, or of A in registers."""
-    forms, sums_type, registers, held_a = _modifiers(site)
+    before = 5 if is_sparse else 3  # operands before scale-d: also metadata and its selector
+    scales, transposed = _modifiers(site, before + 1, sums_type, a, held_a=bool(held_a))
     slots = [site.write(register, 32) for register in registers]
+
+    form = nvvm_wgmma.Product(
+        rows,
+        columns,
+        k,
+        a,
+        b,
+        sums_type,
+        (not transposed[0], not transposed[1]),
+        (scales[0] < 0, scales[1] < 0),
+        True,
+        saturates,
+        is_sparse,
+    )
+    if not nvvm_wgmma.is_known(form):
+        raise site.error("of this shape and these types")
+    metadata, selector = [], 0
+    if is_sparse:
+        metadata, selector = [site.read(3, _B32)], _selector(site, a, k)
 
     def execute(fiber: Fiber, op: Instruction, right: Value, keeps: Value, *others: Value) -> Value:
         held, left = others[: len(slots)], others[len(slots) :]
@@ -129,30 +122,56 @@ def multiply(site: Site) -> None:
         fiber: Fiber, op: Instruction, right: Value, keeps: Value, sums: AccumulatorRegisters, left: Sequence[Value]
     ) -> AccumulatorRegisters:
         right = bits_of(fiber, op, right)
-        keeps = fiber.agreed(keeps)
-        if isinstance(keeps, np.ndarray):
-            fiber.group.sanitizer.report(
-                "descriptor", "the threads of a warpgroup have different values of scale-d", op
-            )
-            keeps = keeps[fiber.lanes[0]]
-        form = forms[bool(keeps)]
+        sparsity = None
+        if is_sparse:
+            sparsity = Sparsity(bits_of(fiber, op, left[-1]), selector, is_ordered=True, rows=warpgroups.ROWS)
+            left = left[:-1]
         if held_a:
-            columns_of_a = [lanes_of(fiber, bits_of(fiber, op, value)) for value in left]
-            return nvvm_wgmma.multiply(fiber, op, form, sums, 0, right, registers=np.stack(columns_of_a, axis=1))
-        return nvvm_wgmma.multiply(fiber, op, form, sums, left[0], right)
+            columns_of_a = np.stack([lanes_of(fiber, bits_of(fiber, op, value)) for value in left], axis=1)
+            return nvvm_wgmma.multiply(
+                fiber, op, form, sums, 0, right, keeps=keeps, registers=columns_of_a, sparsity=sparsity
+            )
+        return nvvm_wgmma.multiply(fiber, op, form, sums, left[0], right, keeps=keeps, sparsity=sparsity)
 
-    scale = site.operands[3]
+    scale = site.operands[before]
     if isinstance(scale, syntax.Number):
         keeps = site.scope.slots.constant(("keeps", bool(scale.value)), 1, bool(scale.value))
     else:
         keeps = site.read(scale, _PRED)
     of_a = [site.read(register, _B32) for register in held_a] or [site.read(1, _B64)]
-    if not nvvm_wgmma.is_known(forms[True]):
-        raise site.error("of this shape and these types")
     attributes = {whole_sums.SUMS: len(slots), whole_sums.WHOLE: whole}
     if held_a:
         attributes[register_operands.SLOTS] = tuple(of_a)
-    site.emit(execute, [site.read(2, _B64), keeps, *slots, *of_a], slots, attributes, holds=True)
+    site.emit(execute, [site.read(2, _B64), keeps, *slots, *of_a, *metadata], slots, attributes, holds=True)
+
+
+def _modifiers(site: Site, first: int, sums: str, a: str, *, held_a: bool) -> tuple[list[int], list[int]]:
+    """Returns the signs of A and B, and whether they are transposed, of the operands from `first` on.
+
+    Raises:
+        StepladderError: other operands than the types have.
+    """
+    of_signs = 0 if sums == "s32" else 2
+    of_layouts = (1 if held_a else 2) if a in _TRANSPOSED else 0
+    count = site.count(first + of_signs + of_layouts)
+    numbers = [site.number(place) for place in range(first, count)]
+    for number, known in zip(numbers, [(-1, 1)] * of_signs + [(0, 1)] * of_layouts):
+        if number not in known:
+            raise site.error(f"with the operand {number}: expected {known[0]} or {known[1]}")
+    layouts = numbers[of_signs:]
+    return numbers[:of_signs] or [1, 1], [*[0] * (2 - len(layouts)), *layouts]
+
+
+def _selector(site: Site, type_: str, k: int) -> int:
+    """Returns the sparsity selector.
+
+    Raises:
+        StepladderError: one that the product does not have.
+    """
+    selector, count = site.number(4), sparse_operands.selectors(nvvm_wgmma.bits_of(type_), k)
+    if not 0 <= selector < count:
+        raise site.error(f"with the sparsity selector {selector}: expected less than {count}")
+    return selector
 
 
 def lanes_of(fiber: Fiber, value: Value) -> np.ndarray:

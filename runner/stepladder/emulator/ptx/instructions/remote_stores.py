@@ -1,10 +1,11 @@
-"""Asynchronous stores to the shared memory of a cluster.
+"""Asynchronous stores and updates of the shared memory of a cluster.
 
-Source: PTX ISA, "Data Movement and Conversion Instructions: st.async".
+Source: PTX ISA, "st.async" and "red.async".
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ from stepladder.emulator.core import values
 from stepladder.emulator.hardware import remote_stores
 from stepladder.emulator.ptx import types
 from stepladder.emulator.ptx.instructions import addresses
+from stepladder.emulator.ptx.instructions.atomic import combination
 from stepladder.emulator.ptx.registry import instruction
 from stepladder.emulator.ptx.types import PtxType
 
@@ -24,16 +26,47 @@ if TYPE_CHECKING:
 
 _VECTORS = {"v2": 2, "v4": 4}
 _SPACE = "shared::cluster"
+_MOST_BITS = 128
+
+
+# What an update takes: those types that ptxas (CUDA 13.0) accepts.
+_UPDATES = {
+    "add": ("u32", "s32", "u64", "s64"),
+    **dict.fromkeys(("min", "max"), ("u32", "s32")),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("and", "or", "xor"), ("b32",)),
+}
 
 
 @instruction("st.async")
 def st_async(site: Site) -> None:
     """Begins to store one element or several adjacent ones, whose bytes an mbarrier of the same block counts."""
     site.flag("weak")
-    site.choice((_SPACE,), _SPACE)
+    site.choice((_SPACE,), "")
     site.choice(("mbarrier::complete_tx::bytes",))
     count = _VECTORS[site.choice(tuple(_VECTORS), "")] if any(name in site.rest for name in _VECTORS) else 1
     type_ = site.type("busf", (32, 64))
+    if count * type_.bits > _MOST_BITS:
+        raise site.error(f"of {count} elements of {type_.bits} bits: expected {_MOST_BITS} bits at most")
+    _begin(site, type_, count, None)
+
+
+@instruction("red.async")
+def red_async(site: Site) -> None:
+    """Begins to update a number, whose bytes an mbarrier of the same block counts."""
+    site.choice(("relaxed",))
+    site.choice(("cluster",))
+    site.choice((_SPACE,), "")
+    site.choice(("mbarrier::complete_tx::bytes",))
+    operation = site.choice(tuple(_UPDATES))
+    (type_,) = site.types(1)
+    if str(type_) not in _UPDATES[operation]:
+        raise site.error(f"with .{operation}: expected one of {', '.join(_UPDATES[operation])}")
+    _begin(site, type_, 1, combination(site, operation, type_))
+
+
+def _begin(site: Site, type_: PtxType, count: int, combine: Callable[[int, int], int] | None) -> None:
+    """Emits a store, or an update given what combines the bits in memory and those of the thread."""
     site.count(3)
     base, offset = site.address(0)
     sources = site.elements(1)
@@ -41,6 +74,7 @@ def st_async(site: Site) -> None:
     if len(sources) != count:
         raise site.error(f"with {len(sources)} registers for {count} elements")
     element = types.register(type_.bits)
+    verb = "writes" if combine is None else "updates"
 
     def execute(fiber: Fiber, op: Instruction, address: Value, complete: Value, *numbers: Value) -> None:
         columns = [
@@ -49,14 +83,15 @@ def st_async(site: Site) -> None:
         value = np.stack(columns, axis=-1)
         address, complete = addresses.at(address, offset), addresses.at(complete, barrier_offset)
         for part, allocation, start, _ in addresses.parts(fiber, op, _SPACE, address, element.bytes, (count,)):
-            access = addresses.access(part, op, allocation, start, element, (count,), of_any_block=True, verb="writes")
+            access = addresses.access(part, op, allocation, start, element, (count,), of_any_block=True, verb=verb)
             block = addresses.block_of(part, address)
             other = addresses.block_of(part, complete)
             if (block[part.lanes] != other[part.lanes]).any():
                 part.group.sanitizer.report(
-                    "order", "writes shared memory of one block, and completes on an mbarrier of another", op
+                    "order", f"{verb} shared memory of one block, and completes on an mbarrier of another", op
                 )
-            remote_stores.store(part, op, access, value[part.lanes], other, addresses.inside_block(complete))
+            place = addresses.inside_block(complete)
+            remote_stores.store(part, op, access, value[part.lanes], other, place, combine)
 
     reads = [site.read(source, PtxType(f"b{type_.bits}", type_.kind, type_.bits), wider=True) for source in sources]
     site.emit(execute, [base, barrier, *reads], ())

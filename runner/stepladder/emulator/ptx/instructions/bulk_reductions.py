@@ -1,0 +1,99 @@
+"""Bulk copies that combine what they bring with what is there: in global memory, or in another block.
+
+Source: PTX ISA, "cp.reduce.async.bulk" and "cp.reduce.async.bulk.tensor".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepladder.emulator.ptx.instructions.copies import move_to_block, store_box, store_bytes
+from stepladder.emulator.ptx.registry import instruction
+
+if TYPE_CHECKING:
+    from stepladder.emulator.ptx.site import Site
+
+REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+# Types by the destination and the operation: those that ptxas (CUDA 13.0) accepts.
+_INTEGERS = ("u32", "s32", "u64", "s64")
+_IN_GLOBAL = {
+    "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f64"),
+    **dict.fromkeys(("min", "max"), (*_INTEGERS, "f16", "bf16")),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("and", "or", "xor"), ("b32", "b64")),
+}
+_IN_BLOCK = {
+    "add": ("u32", "s32", "u64"),
+    **dict.fromkeys(("min", "max"), ("u32", "s32")),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("and", "or", "xor"), ("b32",)),
+}
+
+
+def _incremented(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    old, new = old.view(np.uint32), new.view(np.uint32)
+    return np.where(old >= new, 0, old + np.uint32(1))
+
+
+def _decremented(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    old, new = old.view(np.uint32), new.view(np.uint32)
+    return np.where((old == 0) | (old > new), new, old - np.uint32(1))
+
+
+# Of two arrays of one type: what is there, and what is brought.
+_OF_ARRAYS: dict[str, Callable] = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "inc": _incremented,
+    "dec": _decremented,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+_TENSORS = {  # elements of tensors, whose types have no sign before they are in a descriptor
+    "add": ("i32", "i64", "f16", "bf16", "f32", "f64"),
+    **dict.fromkeys(("min", "max"), ("i32", "i64", "f16", "bf16")),
+    **dict.fromkeys(("inc", "dec"), ("i32",)),
+    **dict.fromkeys(("and", "or", "xor"), ("i32", "i64")),
+}
+
+
+@instruction("cp.reduce.async.bulk.tensor")
+def reduce_tensor(site: Site) -> None:
+    """Begins to combine a box with a tensor."""
+    rank = site.match(r"([1-5])d")
+    if rank is None:
+        raise site.error("without a number of dimensions")
+    site.choice(("global",))
+    site.choice(("shared::cta",))
+    operation = site.choice(REDUCTIONS)
+    site.flag("tile")
+    site.choice(("bulk_group",))
+    site.count(2 + site.flag("L2::cache_hint"))
+    store_box(site, int(rank[1]), _OF_ARRAYS[operation], _TENSORS[operation])
+
+
+@instruction("cp.reduce.async.bulk")
+def reduce_bulk(site: Site) -> None:
+    """Begins to combine numbers in shared memory with others in global memory, or in the memory of a block."""
+    space = site.choice(("global", "shared::cluster"))
+    site.choice(("shared::cta",))
+    in_block = space != "global"
+    site.choice(("mbarrier::complete_tx::bytes",) if in_block else ("bulk_group",))
+    hinted = not in_block and site.flag("L2::cache_hint")
+    operation = site.choice(REDUCTIONS)
+    site.flag("noftz")
+    (type_,) = site.types(1)
+    known = (_IN_BLOCK if in_block else _IN_GLOBAL)[operation]
+    if str(type_) not in known:
+        raise site.error(f"with .{operation}: expected one of {', '.join(known)}")
+    combine = _OF_ARRAYS[operation]
+    site.count((4 if in_block else 3) + hinted)
+    if in_block:
+        move_to_block(site, type_.dtype, combine)
+    else:
+        store_bytes(site, type_, combine)
