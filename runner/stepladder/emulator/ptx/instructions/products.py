@@ -7,7 +7,7 @@ Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -55,9 +55,26 @@ def wait(site: Site) -> None:
     site.emit(nvvm_wgmma.wgmma_wait, (), (), {"group": site.number(0)})
 
 
-@instruction("wgmma.mma_async", "wgmma.mma_async.sp", waits=True)
-def multiply(site: Site) -> None:
-    """Begins a product of two operands in shared memory, or of A in registers; a sparse A has half of its elements."""
+class _Form(NamedTuple):
+    """A `wgmma.mma_async` as its modifiers and immediate operands state it.
+
+    Attributes:
+        product: what is multiplied.
+        registers: of the accumulator.
+        held_a: the registers of A; empty where A is in shared memory.
+        scale: operand `scale-d`, by its index.
+        selector: of a sparse A.
+    """
+
+    product: nvvm_wgmma.Product
+    registers: Sequence[syntax.Operand]
+    held_a: Sequence[syntax.Operand]
+    scale: int
+    selector: int
+
+
+def _form(site: Site) -> _Form:
+    """Consumes the modifiers of a product, and refuses forms that the instruction does not have."""
     is_sparse = site.family.endswith(".sp")
     site.choice(("sync",))
     site.choice(("aligned",))
@@ -80,11 +97,9 @@ def multiply(site: Site) -> None:
     held_a = site.operands[1].elements if isinstance(site.operands[1], syntax.Vector) else ()
     if held_a and len(held_a) != _A_REGISTERS:
         raise site.error(f"with {len(held_a)} registers for A")
-    before = 5 if is_sparse else 3  # operands before scale-d: also metadata and its selector
-    scales, transposed = _modifiers(site, before + 1, sums_type, a, held_a=bool(held_a))
-    slots = [site.write(register, 32) for register in registers]
-
-    form = nvvm_wgmma.Product(
+    scale = 5 if is_sparse else 3  # operands before scale-d: also metadata and its selector
+    signs, transposed = _immediates(site, scale + 1, sums_type, a, held_a=bool(held_a))
+    product = nvvm_wgmma.Product(
         rows,
         columns,
         k,
@@ -92,16 +107,23 @@ def multiply(site: Site) -> None:
         b,
         sums_type,
         (not transposed[0], not transposed[1]),
-        (scales[0] < 0, scales[1] < 0),
+        (signs[0] < 0, signs[1] < 0),
         True,
         saturates,
         is_sparse,
     )
-    if not nvvm_wgmma.is_known(form):
+    if not nvvm_wgmma.is_known(product):
         raise site.error("of this shape and these types")
-    metadata, selector = [], 0
-    if is_sparse:
-        metadata, selector = [site.read(3, _B32)], _selector(site, a, k)
+    return _Form(product, registers, held_a, scale, _selector(site, a, k) if is_sparse else 0)
+
+
+@instruction("wgmma.mma_async", "wgmma.mma_async.sp", waits=True)
+def multiply(site: Site) -> None:
+    """Begins a product of two operands in shared memory, or of A in registers; a sparse A has half of its elements."""
+    form, registers, held_a, scale_place, selector = _form(site)
+    is_sparse, sums_type = site.family.endswith(".sp"), form.sums
+    slots = [site.write(register, 32) for register in registers]
+    metadata = [site.read(3, _B32)] if is_sparse else []
 
     def execute(fiber: Fiber, op: Instruction, right: Value, keeps: Value, *others: Value) -> Value:
         held, left = others[: len(slots)], others[len(slots) :]
@@ -133,7 +155,7 @@ def multiply(site: Site) -> None:
             )
         return nvvm_wgmma.multiply(fiber, op, form, sums, left[0], right, keeps=keeps, sparsity=sparsity)
 
-    scale = site.operands[before]
+    scale = site.operands[scale_place]
     if isinstance(scale, syntax.Number):
         keeps = site.scope.slots.constant(("keeps", bool(scale.value)), 1, bool(scale.value))
     else:
@@ -145,7 +167,7 @@ def multiply(site: Site) -> None:
     site.emit(execute, [site.read(2, _B64), keeps, *slots, *of_a, *metadata], slots, attributes, holds=True)
 
 
-def _modifiers(site: Site, first: int, sums: str, a: str, *, held_a: bool) -> tuple[list[int], list[int]]:
+def _immediates(site: Site, first: int, sums: str, a: str, *, held_a: bool) -> tuple[list[int], list[int]]:
     """Returns the signs of A and B, and whether they are transposed, of the operands from `first` on.
 
     Raises:
