@@ -13,7 +13,15 @@ from stepladder.payload.inlining import inlined
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.reference_export import UnknownChoice
 from stepladder.pipeline import build as builds
-from stepladder.pipeline.automatic import AS_FUNCTION, AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
+from stepladder.pipeline.automatic import (
+    AS_FUNCTION,
+    AS_ONE_KERNEL,
+    AUTO,
+    WITHOUT_GPU,
+    first_of,
+    pipelines_for,
+    with_reason,
+)
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import RequirementError
 from stepladder.pipeline.divided_function import takes_pairs
@@ -118,7 +126,7 @@ def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> bu
             # It was divided, and nothing compiles a part, or an op is refused by what is accepted of it, or there is no
             # matmul: the form that one kernel takes says little about that.
             error.location = places[0] if places and is_divided else error.location
-            error.notes = (*error.notes, f"as one kernel: {refusal.message}")
+            error.notes = (*error.notes, f"{AS_ONE_KERNEL}{refusal.message}")
             raise
         refusal.location = refusal.location or name
         refusal.notes = (*refusal.notes, f"{AS_FUNCTION}{error.message}")
