@@ -103,14 +103,14 @@ def with_reason(refusal: StepladderError, error: StepladderError) -> StepladderE
         error: of the payload on tensors.
 
     Returns:
-        `refusal`; `error` where it alone is a requirement of a kernel's steps: the payload was divided, and the form
-        that one kernel takes says little about that.
+        `refusal`, as it is where a knob is set that no pipeline takes; `error` where it alone is a requirement of a
+        kernel's steps: the payload was divided, and the form that one kernel takes says little about that.
     """
     if isinstance(error, RequirementError) and not isinstance(refusal, RequirementError):
         if not any(note.startswith(AS_ONE_KERNEL) for note in error.notes):
             error.notes = (*error.notes, f"{AS_ONE_KERNEL}{refusal.message}")
         return error
-    if error.message != refusal.message:
+    if error.message != refusal.message and not isinstance(refusal, KnobError):
         refusal.notes = (*refusal.notes, f"as a function on tensors: {error.message}")
     return refusal
 
