@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import TypeVar
 
+from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import symbol_of, walk
 from stepladder.payload import expansions, raising, windows
 from stepladder.payload.inlining import inlined
@@ -172,7 +173,7 @@ def raised_text(text: str, name: str, function: str | None = None) -> str | None
         function: the one to compile, of several.
 
     Raises:
-        StepladderError: text that does not parse, no such function, or as `raising.raised`.
+        StepladderError: text that does not parse, no such function, an argument with gaps, or as `raising.raised`.
     """
     chosen = selected(text, name, function).function
     module = parse_payload(text, name)
@@ -184,6 +185,9 @@ def raised_text(text: str, name: str, function: str | None = None) -> str | None
         return None
     expansions.expand(functions[0])
     windows.spread(functions[0], with_gaps=False)
+    for argument in windows.pitched_arguments(functions[0]):
+        number = ir.BlockArgument(argument).arg_number
+        raise StepladderError(f"argument {number} is a buffer with gaps; accepted: dense buffers")
     if not raising.is_raisable(functions[0]):
         return None
     # With the locations of ops in the file, for messages.
