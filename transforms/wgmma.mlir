@@ -36,7 +36,7 @@ module attributes {transform.with_named_sequence} {
         splits_in_registers = "parts == 2 and split_f32 != 'kernels'",
         splits_in_shared_memory = "parts == 2 and split_f32 == 'shared'",
         a_parts = "1 if splits_in_registers else parts",
-        fragment_registers = "staged_m / tile_warpgroups * block_k / 64",
+        fragment_registers = "staged_m // tile_warpgroups * block_k // 64",
         // Bits in shared memory for an element of A: where A is in registers, of its source.
         held_bits = "register_source_bits if register_source_bits > 0 else a_bits",
         // Rows of a tile in shared memory and in registers: wgmma multiplies 64 at a time.
@@ -63,7 +63,7 @@ module attributes {transform.with_named_sequence} {
         consumers = "2 if is_pingpong else consumer_warpgroups",
 
         // 32-bit registers per thread for an f32 accumulator: a warpgroup has 128 threads.
-        accumulator_registers = "staged_m / tile_warpgroups * block_n * products / 128",
+        accumulator_registers = "staged_m // tile_warpgroups * block_n * products // 128",
         // The register budget of setmaxnreg. A kernel starts with 65536 / threads registers per thread, in multiples of
         // 8: 168 for three warpgroups (one producer, two consumers), 128 for four. setmaxnreg moves registers from the
         // producer to the consumers, and the sum cannot grow:

@@ -200,3 +200,9 @@ def test_refusals_have_the_messages_of_the_command_line() -> None:
         assert caught.value.render().splitlines()[0].startswith(f"error: {message}")
     with pytest.raises(stepladder.StepladderError, match="no knob 'block_q'"):
         stepladder.compile(stepladder.MatmulSpec(64, 64, 64), pipeline="wgmma", target="sm_90a", block_q=3)
+    # That a payload on buffers is no function of several kernels says nothing about a knob.
+    with pytest.raises(stepladder.StepladderError) as caught:
+        stepladder.compile("test/inputs/payloads/gemm.mlir", target="sm_80", block_q=3)
+    assert not any("as a function" in note for note in caught.value.notes)
+    with pytest.raises(stepladder.StepladderError, match=r"cannot read 'a\\x00b': embedded null byte"):
+        stepladder.compile("a\0b", target="sm_80")

@@ -215,6 +215,13 @@ def test_one_kernel_for_a_range_of_rows(monkeypatch: pytest.MonkeyPatch) -> None
         rows.RowsKernel(compile_kernel(spec, target="sm_90a", epilogue="registers"), spec, 3)
 
 
+def test_a_range_of_rows_with_weights_that_are_loaded_early() -> None:
+    """The manifest states that the launch before does not write them."""
+    a, b = random(3, 64), random(64, 48)
+    got = run(a, b, dtype="f32", row_buckets=(8,), target="sm_90a", constant_weights=True, early_weights=True)
+    close(got, wide(a) @ wide(b))
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

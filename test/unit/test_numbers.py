@@ -129,6 +129,7 @@ def test_a_call_passes_numbers() -> None:
         ("2", "is a str; accepted: a number of f32"),
         (a, "is a ndarray; accepted: a number of f32"),
         (1e39, "is 1e[+]39, which is infinite in f32"),
+        (-(10**5000), "is an integer of 16610 bits, which is infinite in f32"),
     ):
         with pytest.raises(stepladder.ArgumentError, match=f"'argument 0' {message}"):
             kernel(wrong, a, b, 1, out=c)
@@ -172,6 +173,7 @@ def test_a_call_of_several_kernels_passes_numbers() -> None:
         (("2", x, w, 3, True), "'argument 0' is a str; accepted: a number of f32"),
         ((1e39, x, w, 3, True), "'argument 0' is 1e[+]39, which is infinite in f32"),
         ((1, x, w, 2**63, True), "'argument 3' is 9223372036854775808; accepted: integers of i64"),
+        ((1, x, w, 10**5000, True), "'argument 3' is an integer of 16610 bits; accepted: integers of i64"),
         ((1, x, w, 3, 2), "'argument 4' is 2; accepted: integers of i1"),
         ((1, 1, w, 3, True), "'argument 1' is a int, which is not an array"),
     ):

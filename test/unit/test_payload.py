@@ -4,10 +4,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import stepladder
 from conftest import examples
 from stepladder.cli import main as cli
 from stepladder.mlir.bindings import ir
@@ -334,3 +336,57 @@ def test_ready_made_payloads(path: Path) -> None:
     with mlir_context():
         problem = find_matmul(parse_payload(path.read_text(), str(path))).problem
     assert f"{problem.m} x {problem.n} x {problem.k}" in path.read_text().splitlines()[0]
+
+
+IN_PLACE = """#id = affine_map<(i, j) -> (i, j)>
+#turned = affine_map<(i, j) -> (j, i)>
+func.func @f(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {{
+  %zero = arith.constant 0.0 : f32
+  %a = bufferization.to_tensor %A restrict : memref<64x64xf16> to tensor<64x64xf16>
+  %b = bufferization.to_tensor %B restrict : memref<64x64xf16> to tensor<64x64xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<64x64xf32> to tensor<64x64xf32>
+  %e = tensor.empty() : tensor<64x64xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x64xf16>, tensor<64x64xf16>) outs(%z : tensor<64x64xf32>)
+      -> tensor<64x64xf32>
+  %n = linalg.generic {{indexing_maps = [{first}, #id], iterator_types = ["parallel", "parallel"]}}
+      ins(%c : tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) {{
+  ^bb0(%x: f32, %y: f32):
+    %v = arith.negf %x : f32
+    linalg.yield %v : f32
+  }} -> tensor<64x64xf32>
+  %r = linalg.generic {{indexing_maps = [#id, {second}, #id], iterator_types = ["parallel", "parallel"]}}
+      ins(%p, %n : tensor<64x64xf32>, tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) {{
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %v = arith.addf %x, %y : f32
+    linalg.yield %v : f32
+  }} -> tensor<64x64xf32>
+  bufferization.materialize_in_destination %r in restrict writable %C : (tensor<64x64xf32>, memref<64x64xf32>) -> ()
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize("first, second, at", [("#turned", "#id", 12), ("#id", "#turned", 18)])
+@pytest.mark.parametrize("target", ["sm_90a", "sm_80"])
+def test_c_is_not_read_in_another_order_than_it_is_written(first: str, second: str, at: int, target: str) -> None:
+    """Other blocks have written it by then: no kernel does it in place."""
+    text = IN_PLACE.format(first=first, second=second)
+    with mlir_context(), pytest.raises(StepladderError, match="reads argument 2, which the result is written to") as no:
+        find_matmul(parse_payload(text, "payload.mlir"))
+    assert str(no.value.location).startswith(f"payload.mlir:{at}:")
+    generator = np.random.default_rng(0)
+    a, b, c = (generator.integers(-2, 3, (64, 64)) for _ in "abc")
+    got = stepladder.compile(text, target=target, device="emulator")(
+        a.astype(np.float16), b.astype(np.float16), c.astype(np.float32)
+    )
+    assert np.array_equal(got, a @ b - c.T)
+
+
+def test_c_may_be_read_where_it_is_written() -> None:
+    with mlir_context():
+        assert find_matmul(parse_payload(IN_PLACE.format(first="#id", second="#id"), "payload.mlir")).roles == {
+            0: "a",
+            1: "b",
+            2: "c",
+        }

@@ -256,3 +256,34 @@ def test_a_part_whose_size_the_caller_passes_is_refused() -> None:
         module = parse_payload(text, "f.mlir")  # what `walk` returns does not keep it
         raised(walk(module, "func.func")[0])
     assert (caught.value.location or "").startswith("f.mlir:2:")
+
+
+REDUCED_BATCH = """
+func.func @f(%A: memref<2x16x32xf16>, %B: memref<2x32x16xf16>, %C: memref<2x16x16xf32>, %R: memref<16x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%C : memref<2x16x16xf32>)
+  linalg.batch_matmul ins(%A, %B : memref<2x16x32xf16>, memref<2x32x16xf16>) outs(%C : memref<2x16x16xf32>)
+  linalg.fill ins(%zero : f32) outs(%R : memref<16x16xf32>)
+  linalg.reduce { arith.addf } ins(%C : memref<2x16x16xf32>) outs(%R : memref<16x16xf32>) dimensions = [0]
+  return
+}
+"""
+
+
+def test_a_requirement_of_a_kernel_comes_before_the_form_of_one_kernel() -> None:
+    knobs: dict[str, int | str] = {"split_k": 2, "persistent_blocks": 1, "epilogue": "registers"}
+    for compiled in (
+        lambda: stepladder.compile(REDUCED_BATCH, pipeline="wgmma", target="sm_90a", device="emulator", **knobs),
+        lambda: build_any(REDUCED_BATCH, "payload.mlir", Request("wgmma", knobs)),
+    ):
+        with mlir_context(), pytest.raises(StepladderError) as refused:
+            compiled()
+        assert "split_k above 1 requires persistent_blocks = 0" in refused.value.message
+        assert len([note for note in refused.value.notes if note.startswith("as one kernel: ")]) == 1
+
+
+def test_an_argument_with_gaps_is_the_reason_why_a_payload_is_no_function() -> None:
+    text = REDUCED_BATCH.replace("memref<2x16x32xf16>", "memref<2x16x32xf16, strided<[640, 40, 1]>>")
+    with mlir_context(), pytest.raises(StepladderError) as refused:
+        build_any(text, "payload.mlir", TARGET)
+    assert "as a function on tensors: argument 0 is a buffer with gaps; accepted: dense buffers" in refused.value.notes

@@ -196,6 +196,27 @@ def test_refused(text: str, message: str) -> None:
     assert str(caught.value.location).startswith("payload.mlir:")
 
 
+F32_PART = """func.func @f(%A: tensor<16x32xf32>, %B: tensor<18x64xf32>) -> tensor<16x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %b = tensor.extract_slice %B[1, 8] [16, 32] [1, 1] : tensor<18x64xf32> to tensor<16x32xf32>
+  %e = tensor.empty() : tensor<16x16xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<16x16xf32>) -> tensor<16x16xf32>
+  %p = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+      affine_map<(m, n, k) -> (m, n)>] ins(%A, %b : tensor<16x32xf32>, tensor<16x32xf32>)
+      outs(%z : tensor<16x16xf32>) -> tensor<16x16xf32>
+  return %p : tensor<16x16xf32>
+}
+"""
+
+
+def test_a_part_that_a_preceding_kernel_would_split_is_refused() -> None:
+    with pytest.raises(StepladderError, match="must have dense rows: only whole buffers are split") as caught:
+        with mlir_context():
+            build(F32_PART, "payload.mlir", Request("wgmma", TILES))
+    assert str(caught.value.location).startswith("payload.mlir:6:")
+    assert stepladder.compile(F32_PART, target="sm_90a").manifest.pipeline == "mma_sync"
+
+
 @pytest.fixture(scope="module")
 def bundle(needs_ptxas: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("windows") / "windows.bundle"

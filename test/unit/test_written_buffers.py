@@ -8,6 +8,8 @@ import pytest
 
 import stepladder
 from small_integers import small
+from stepladder.payload.matmul import find_matmul
+from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.runtime.errors import StepladderError
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
@@ -241,3 +243,30 @@ def test_counts_of_bits(width: int) -> None:
     )
     for got, right in zip(compiled(text)(x), wanted):
         assert got.tolist() == right
+
+
+READ_AFTER_IT_IS_WRITTEN = f"""func.func @f(%a: {A}, %b: {B}, %c: {C}, %d: {C}) {{
+  %zero = arith.constant 0.0 : f32
+  %x = bufferization.to_tensor %a restrict : {A} to tensor<16x24xf16>
+  %y = bufferization.to_tensor %b restrict : {B} to tensor<24x32xf16>
+  %e = tensor.empty() : tensor<16x32xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<16x32xf32>) -> tensor<16x32xf32>
+  %p = linalg.matmul ins(%x, %y : tensor<16x24xf16>, tensor<24x32xf16>) outs(%z : tensor<16x32xf32>)
+      -> tensor<16x32xf32>
+  bufferization.materialize_in_destination %p in restrict writable %c : (tensor<16x32xf32>, {C}) -> ()
+  %q = bufferization.to_tensor %c restrict writable : {C} to tensor<16x32xf32>
+  %s = linalg.add ins(%p, %q : tensor<16x32xf32>, tensor<16x32xf32>) outs(%e : tensor<16x32xf32>) -> tensor<16x32xf32>
+  bufferization.materialize_in_destination %s in restrict writable %d : (tensor<16x32xf32>, {C}) -> ()
+  return
+}}
+"""
+
+
+def test_a_buffer_that_is_read_after_it_is_written() -> None:
+    """A kernel would read what the buffer held before."""
+    with mlir_context(), pytest.raises(StepladderError, match="reads argument 2 after it is written") as refused:
+        find_matmul(parse_payload(READ_AFTER_IT_IS_WRITTEN, "payload.mlir"))
+    assert str(refused.value.location).startswith("payload.mlir:10:")
+    product, twice = compiled(READ_AFTER_IT_IS_WRITTEN)(X, Y)
+    np.testing.assert_array_equal(product, XY)
+    np.testing.assert_array_equal(twice, 2 * XY)

@@ -67,8 +67,7 @@ def run_ptx(bundle: Bundle, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray
     manifest = bundle.manifest
     with exclusive:
         kernel = Kernel(parse(bundle.ptx, "kernel.ptx"), manifest.kernel_name, "kernel.ptx")
-        grid = Launch(manifest.grid, manifest.block, manifest.cluster, manifest.dynamic_shared_memory)
-        bound = kernel.bound(from_manifest(manifest), grid)
+        bound = kernel.bound(from_manifest(manifest), Launch.of_manifest(manifest))
         outcome = bound.run([np.ascontiguousarray(arrays[item.role]) for item in manifest.arguments])
     if outcome.findings:
         notes = [finding.render() for finding in outcome.findings[:4]]

@@ -13,6 +13,8 @@ from stepladder.api.views import View, is_array
 from stepladder.runtime.element_types import BOOLEAN, element_type
 from stepladder.runtime.host_number import bits_of
 
+_LONGEST = 256  # bits of an integer that messages show
+
 
 def view_of_number(name: str, value: Any, type_: str) -> View:  # noqa: ANN401
     """Returns the view of a scalar, rounded to the type of the kernel's parameter.
@@ -33,14 +35,17 @@ def view_of_number(name: str, value: Any, type_: str) -> View:  # noqa: ANN401
         raise ArgumentError(
             f"argument '{name}' is a {type(value).__name__}; accepted: a number of {type_}, such as 0.5 or x.item()"
         )
+    is_whole = isinstance(given, int) or given.is_integer()
     if element.is_integer:
         least, end = (0, 2) if type_ == BOOLEAN else (-1 << element.bits - 1, 1 << element.bits - 1)
-        if not math.isfinite(given) or given != int(given) or not least <= given < end:
-            raise ArgumentError(f"argument '{name}' is {value}; accepted: integers of {type_}")
+        if not is_whole or not least <= given < end:
+            raise ArgumentError(f"argument '{name}' is {_shown(value)}; accepted: integers of {type_}")
+    else:
+        given = _as_float(given)
     with np.errstate(over="ignore"):
-        array = np.asarray(given if element.is_integer else float(given)).astype(element.dtype)
-    if math.isfinite(given) and not np.isfinite(array.astype(np.float64)):
-        raise ArgumentError(f"argument '{name}' is {value}, which is infinite in {type_}")
+        array = np.asarray(given).astype(element.dtype)
+    if (is_whole or math.isfinite(given)) and not np.isfinite(array.astype(np.float64)):
+        raise ArgumentError(f"argument '{name}' is {_shown(value)}, which is infinite in {type_}")
     return View(name, array.ctypes.data, (), (), type_, None, array, is_writable=False)
 
 
@@ -56,6 +61,21 @@ def _number(value: Any) -> float | None:  # noqa: ANN401
         return float(value)
     except (TypeError, ValueError, OverflowError):
         return None
+
+
+def _as_float(given: float) -> float:
+    """Returns a scalar in double precision, infinite where it is too large."""
+    try:
+        return float(given)
+    except OverflowError:
+        return math.copysign(math.inf, given > 0 or -1)
+
+
+def _shown(value: object) -> str:
+    """Returns a scalar for a message; Python refuses to write integers of thousands of digits."""
+    if isinstance(value, int) and value.bit_length() > _LONGEST:
+        return f"an integer of {value.bit_length()} bits"
+    return str(value)
 
 
 def is_number(value: object) -> bool:

@@ -84,8 +84,17 @@ class Contents:
 
         Args:
             op: a `bufferization.to_tensor`.
+
+        Raises:
+            StepladderError: a buffer that an op before has written: kernels read all buffers as they are at first.
         """
         number = self.number_of(op.operands[0], op)
+        if number in self.written and list(op.results[0].uses):
+            raise refuse(
+                op,
+                f"{op.name} reads argument {number} after it is written",
+                "accepted: the tensor that is written, or a read before",
+            )
         self.note_window(number, op.operands[0], op)
         content = self.buffers[number]
         self.values[op.results[0]] = Content(content.kind, content.argument, op)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.windows import is_window
-from stepladder.payload import consumers, linalg_bodies, reductions
+from stepladder.payload import consumers, in_place, linalg_bodies, reductions
 from stepladder.payload.arguments import check_attributes, check_operand, check_unused, is_memref
 from stepladder.payload.contents import Contents
 from stepladder.payload.form import PRODUCT, READ, Content, Form, Kind
@@ -63,6 +63,7 @@ class Flow(Contents):
             end = blocks[0].operations[len(blocks[0].operations) - 1]
             raise refuse(end, f"the result of {self.matmul.name} is unused: it must be returned or written to C")
         c = self.results.choose_c({*self.read, self.start})
+        in_place.check(self.function, self.values, c)
         value = self.results.values[c]
         self.roles[c] = "c"
         results = self.results.further(c, self.roles)

@@ -33,11 +33,11 @@ def _may_change_nothing(op: ir.Operation) -> bool:
     """
     if len(op.results) != 1 or len(op.operands) != 2 or op.operands[0].type != op.results[0].type:
         return False
-    kept, identity = op.operands[0], ir.AffineMap.get_identity(ir.ShapedType(op.results[0].type).rank)
+    kept, (read, written) = op.operands[0], indexing_maps(op)
     leaves = any(user.name in _LEAVES for user in users_of(op.results[0]))
     if leaves and (producer(kept) is None or len(list(kept.uses)) > 1):
         return False
-    return all(map_ == identity for map_ in indexing_maps(op))
+    return read == written and written.is_permutation
 
 
 def _folds(op: ir.Operation) -> bool:

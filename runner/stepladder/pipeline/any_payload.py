@@ -7,13 +7,22 @@ import functools
 from collections.abc import Callable
 from typing import TypeVar
 
+from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import symbol_of, walk
 from stepladder.payload import expansions, raising, windows
 from stepladder.payload.inlining import inlined
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.reference_export import UnknownChoice
 from stepladder.pipeline import build as builds
-from stepladder.pipeline.automatic import AS_FUNCTION, AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
+from stepladder.pipeline.automatic import (
+    AS_FUNCTION,
+    AS_ONE_KERNEL,
+    AUTO,
+    WITHOUT_GPU,
+    first_of,
+    pipelines_for,
+    with_reason,
+)
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import RequirementError
 from stepladder.pipeline.divided_function import takes_pairs
@@ -118,7 +127,7 @@ def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> bu
             # It was divided, and nothing compiles a part, or an op is refused by what is accepted of it, or there is no
             # matmul: the form that one kernel takes says little about that.
             error.location = places[0] if places and is_divided else error.location
-            error.notes = (*error.notes, f"as one kernel: {refusal.message}")
+            error.notes = (*error.notes, f"{AS_ONE_KERNEL}{refusal.message}")
             raise
         refusal.location = refusal.location or name
         refusal.notes = (*refusal.notes, f"{AS_FUNCTION}{error.message}")
@@ -164,7 +173,7 @@ def raised_text(text: str, name: str, function: str | None = None) -> str | None
         function: the one to compile, of several.
 
     Raises:
-        StepladderError: text that does not parse, no such function, or as `raising.raised`.
+        StepladderError: text that does not parse, no such function, an argument with gaps, or as `raising.raised`.
     """
     chosen = selected(text, name, function).function
     module = parse_payload(text, name)
@@ -176,6 +185,9 @@ def raised_text(text: str, name: str, function: str | None = None) -> str | None
         return None
     expansions.expand(functions[0])
     windows.spread(functions[0], with_gaps=False)
+    for argument in windows.pitched_arguments(functions[0]):
+        number = ir.BlockArgument(argument).arg_number
+        raise StepladderError(f"argument {number} is a buffer with gaps; accepted: dense buffers")
     if not raising.is_raisable(functions[0]):
         return None
     # With the locations of ops in the file, for messages.

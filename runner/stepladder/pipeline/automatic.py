@@ -26,6 +26,8 @@ _FIRST = ("wmma",)
 _XE = "xetile"
 # Before the refusal of a function in the notes of that of its one matmul.
 AS_FUNCTION = "as a function with several kernels: "
+# And before that of the form of one kernel in the notes of that of a function.
+AS_ONE_KERNEL = "as one kernel: "
 
 _T = TypeVar("_T")
 
@@ -94,13 +96,21 @@ def first_of(pipelines: tuple[str, ...], compile_by: Callable[[str], _T]) -> _T:
 
 
 def with_reason(refusal: StepladderError, error: StepladderError) -> StepladderError:
-    """Returns the refusal of a payload, with a note why it is refused on tensors too.
+    """Returns the refusal of a payload that is refused on tensors too, with the other reason as a note.
 
     Args:
         refusal: of the payload as it is.
         error: of the payload on tensors.
+
+    Returns:
+        `refusal`, as it is where a knob is set that no pipeline takes; `error` where it alone is a requirement of a
+        kernel's steps: the payload was divided, and the form that one kernel takes says little about that.
     """
-    if error.message != refusal.message:
+    if isinstance(error, RequirementError) and not isinstance(refusal, RequirementError):
+        if not any(note.startswith(AS_ONE_KERNEL) for note in error.notes):
+            error.notes = (*error.notes, f"{AS_ONE_KERNEL}{refusal.message}")
+        return error
+    if error.message != refusal.message and not isinstance(refusal, KnobError):
         refusal.notes = (*refusal.notes, f"as a function on tensors: {error.message}")
     return refusal
 
@@ -118,7 +128,7 @@ def reason_of_function(error: StepladderError, text: str) -> StepladderError:
             others = [item for item in error.notes if item is not note]
             return StepladderError(
                 f"{text}: {note.removeprefix(AS_FUNCTION)}",
-                notes=[f"as one kernel: {error.message}", *others],
+                notes=[f"{AS_ONE_KERNEL}{error.message}", *others],
                 status=error.status,
             )
     return error

@@ -34,6 +34,8 @@ def read_text(path: str) -> tuple[str, str]:
         raise StepladderError("not a text file", location=name) from None
     except OSError as error:
         raise StepladderError(f"cannot read '{'<stdin>' if path == STANDARD else path}': {reason(error)}") from None
+    except ValueError as error:  # a path with a null byte
+        raise StepladderError(f"cannot read {path!r}: {error}") from None
 
 
 def check_writable(path: str) -> None:

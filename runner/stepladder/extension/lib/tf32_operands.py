@@ -34,8 +34,20 @@ def copy_to(view: ir.Value) -> ir.Operation | None:
 
 
 def _create_parts(source: ir.Value) -> list[ir.Value]:
-    """Returns views of workspaces with the large and the small part of a buffer, at the current insertion point."""
+    """Returns views of workspaces with the large and the small part of a buffer, at the current insertion point.
+
+    Raises:
+        Refusal: a part of a buffer, with gaps between its rows.
+    """
     type_ = ir.MemRefType(source.type)
+    view = producer(source)
+    stored = ir.MemRefType(view.operands[0].type) if view is not None and view.name == "memref.transpose" else type_
+    if types.strides_of(stored) != types.row_major_strides(stored.shape):
+        raise Refusal(
+            defining_op(source),
+            "an operand that is a part of a buffer must have dense rows: only whole buffers are split before the "
+            "matmul; allow_tf32 = true multiplies parts, and pipeline mma_sync splits them",
+        )
     *outer, columns = type_.shape
     views = []
     for _ in range(2):
@@ -55,6 +67,9 @@ def parts_of(buffer: ir.Value, rewriter: Rewriter) -> list[ir.Value]:
     Args:
         buffer: before the launch; the parts are created at the insertion point, or in place of the copy.
         rewriter: of the transform op.
+
+    Raises:
+        Refusal: a part of a buffer, with gaps between its rows.
     """
     copy = copy_to(buffer)
     if copy is None:

@@ -22,7 +22,7 @@ class NormalizeConsumer(Tc.Operation, name="normalize_consumer"):
     are arguments of the function are operands too, and not values from outside of the body. Ops that
     two results, or an op and C, are made of are computed once. A product that starts from a tensor instead of zeros
     starts from zeros, and the consumer adds the tensor: the epilogue reads each of its elements once, as it does
-    the other operands.
+    the other operands. Where fusion has folded all ops to the product, the consumer copies it.
 
     Operands: a handle to the module, whose one function is in the normal form (`tc.normalize_payload`).
     Refuses: ops between the product and the results that are not elementwise; a product that is read in another order
@@ -251,10 +251,11 @@ def normalize_consumer(payload: ir.Operation, op: NormalizeConsumer, rewriter: R
     stores = _stores(payload)
     if stores and not matmuls:
         raise Refusal(stores[0], "expected results that depend on a product; fusion has folded those of this function")
-    if len(matmuls) not in (1, 2) or not (generics or len(stores) > 1):
+    if len(matmuls) not in (1, 2) or not stores:
         return
     sums = [matmul.results[0] for matmul in matmuls]
-    last = walk(payload, "bufferization.materialize_in_destination")[-1] if len(stores) > 1 else generics[-1]
+    is_after_generics = len(stores) == 1 and bool(generics)
+    last = generics[-1] if is_after_generics else walk(payload, "bufferization.materialize_in_destination")[-1]
     for store in stores:
         maker = producer(store.operands[0])
         if maker is None or (maker not in generics and maker not in matmuls):
@@ -274,7 +275,7 @@ def normalize_consumer(payload: ir.Operation, op: NormalizeConsumer, rewriter: R
                 matmul.operands[2] = zeros_of(matmul)
 
     with ir.InsertionPoint(last), last.location:
-        if not summands and len(stores) > 1 and all(map(_is_product, reads)):
+        if not summands and all(map(_is_product, reads)):
             consumer.add_number()
         generic, block = consumer.create()
     values: dict[int | None, ir.Value] = dict(enumerate(block.arguments))
@@ -287,7 +288,7 @@ def normalize_consumer(payload: ir.Operation, op: NormalizeConsumer, rewriter: R
         ir.Operation.create("linalg.yield", operands=made)
     for place, store in reversed(list(enumerate(stores))):
         store.operands[0] = generic.results[place]
-        if len(stores) > 1:
+        if not is_after_generics:
             store.move_after(generic)
     for old in reversed(generics):
         rewriter.erase_op(old)

@@ -17,7 +17,7 @@ class SplitIntoTf32(Tc.Operation, name="split_into_tf32"):
     Each stage has a tile of either part, which TMA loads alike, and `tc.warpgroup_mma_3xtf32` multiplies them.
 
     Operands: a handle to any op with one `gpu.launch` below.
-    Refuses: a launch without one MMA of tf32.
+    Refuses: a launch without one MMA of tf32; an operand that is a part of a buffer with gaps between its rows.
     """
 
     target: Handle
