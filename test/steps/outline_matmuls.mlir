@@ -3,6 +3,8 @@
 //
 // RUN: %stepladder-opt %s --pipeline %transforms/functions/functions.mlir --step outline_matmuls --split-input-file \
 // RUN:   --verify-diagnostics | FileCheck %s
+// RUN: sed -n '/^.. The transpose that merges/,$p' %s | %stepladder-opt - --step outline_matmuls --set columns=false \
+// RUN:   --pipeline %transforms/functions/functions.mlir | FileCheck %s --check-prefix=WHOLE
 
 // CHECK-LABEL: func.func @gated(%x: tensor<8x16xf16>, %w: tensor<32x16xf16>, %u: tensor<16x32xf16>)
 // CHECK-SAME: attributes {has_stages}
@@ -329,15 +331,14 @@ func.func @masked(%x: tensor<8x16xf16>, %w: tensor<16x32xf16>) -> tensor<8x32xf1
 
 // -----
 
-// Columns of which an elementwise op computes one from two products: no matmul writes it, and the function assembles
-// them itself.
+// Columns of which one is returned too: no matmul writes it in their tensor, and the function assembles them itself.
 
-// CHECK-LABEL: func.func @rotated(
+// CHECK-LABEL: func.func @returned_too(
 // CHECK-NOT: call @join
 // CHECK: tensor.extract
 // CHECK-NOT: func.func private @join
-func.func @rotated(%a: tensor<32x64xf16>, %b: tensor<64x64xf16>, %c: tensor<64x64xf16>, %d: tensor<64x64xf16>)
-    -> tensor<32x128xf16> {
+func.func @returned_too(%a: tensor<32x64xf16>, %b: tensor<64x64xf16>, %c: tensor<64x64xf16>, %d: tensor<64x64xf16>)
+    -> (tensor<32x128xf16>, tensor<32x64xf16>) {
   %zero = arith.constant 0.0 : f16
   %e = tensor.empty() : tensor<32x64xf16>
   %z = linalg.fill ins(%zero : f16) outs(%e : tensor<32x64xf16>) -> tensor<32x64xf16>
@@ -349,7 +350,7 @@ func.func @rotated(%a: tensor<32x64xf16>, %b: tensor<64x64xf16>, %c: tensor<64x6
     -> tensor<32x64xf16>
   %s = linalg.mul ins(%q, %r : tensor<32x64xf16>, tensor<32x64xf16>) outs(%e : tensor<32x64xf16>) -> tensor<32x64xf16>
   %all = call @join(%p, %s) : (tensor<32x64xf16>, tensor<32x64xf16>) -> tensor<32x128xf16>
-  return %all : tensor<32x128xf16>
+  return %all, %p : tensor<32x128xf16>, tensor<32x64xf16>
 }
 func.func private @join(%x: tensor<32x64xf16>, %y: tensor<32x64xf16>) -> tensor<32x128xf16>
     attributes {assembles = array<i64: 0, 128>, extents = [array<i64: 32, 64>, array<i64: 32, 64>]} {
@@ -412,4 +413,75 @@ func.func @read(%x: tensor<8x16xf16>, %w: tensor<16x32xf16>) -> (tensor<8xf32>, 
   %t = linalg.map { arith.truncf } ins(%p : tensor<8x32xf32>) outs(%1 : tensor<8x32xf16>)
   %s = linalg.reduce { arith.mulf } ins(%p : tensor<8x32xf32>) outs(%one : tensor<8xf32>) dimensions = [1]
   return %s, %t : tensor<8xf32>, tensor<8x32xf16>
+}
+
+// -----
+
+// A sum and its rounding, which is multiplied, are both stored by the kernel. Where another op reads the sum, the rounding
+// is part of another kernel.
+
+// CHECK-LABEL: func.func @stored(
+// CHECK-NEXT: [[r:%.+]]:2 = call @stored_matmul_0(%x, %w) : {{.*}} -> (tensor<8x32xf32>, tensor<8x32xf16>)
+// CHECK-NEXT: [[q:%.+]] = call @stored_matmul_1([[r]]#1, %v)
+// CHECK-NEXT: return [[r]]#0, [[q]]
+func.func @stored(%x: tensor<8x16xf16>, %w: tensor<16x32xf16>, %v: tensor<32x16xf16>)
+    -> (tensor<8x32xf32>, tensor<8x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<8x32xf32>
+  %1 = tensor.empty() : tensor<8x32xf16>
+  %2 = tensor.empty() : tensor<8x16xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %more = linalg.fill ins(%zero : f32) outs(%2 : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %p = linalg.matmul ins(%x, %w : tensor<8x16xf16>, tensor<16x32xf16>) outs(%zeros : tensor<8x32xf32>)
+    -> tensor<8x32xf32>
+  %t = linalg.map { arith.truncf } ins(%p : tensor<8x32xf32>) outs(%1 : tensor<8x32xf16>)
+  %q = linalg.matmul ins(%t, %v : tensor<8x32xf16>, tensor<32x16xf16>) outs(%more : tensor<8x16xf32>)
+    -> tensor<8x16xf32>
+  return %p, %q : tensor<8x32xf32>, tensor<8x16xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @read(
+// CHECK: [[r:%.+]] = call @read_matmul_0(%x, %w) : {{.*}} -> tensor<8x32xf32>
+// CHECK: arith.truncf
+func.func @read(%x: tensor<8x16xf16>, %w: tensor<16x32xf16>) -> (tensor<8xf32>, tensor<8x32xf16>) {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<8x32xf32>
+  %1 = tensor.empty() : tensor<8x32xf16>
+  %2 = tensor.empty() : tensor<8xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %one = linalg.fill ins(%zero : f32) outs(%2 : tensor<8xf32>) -> tensor<8xf32>
+  %p = linalg.matmul ins(%x, %w : tensor<8x16xf16>, tensor<16x32xf16>) outs(%zeros : tensor<8x32xf32>)
+    -> tensor<8x32xf32>
+  %t = linalg.map { arith.truncf } ins(%p : tensor<8x32xf32>) outs(%1 : tensor<8x32xf16>)
+  %s = linalg.reduce { arith.mulf } ins(%p : tensor<8x32xf32>) outs(%one : tensor<8xf32>) dimensions = [1]
+  return %s, %t : tensor<8xf32>, tensor<8x32xf16>
+}
+
+// -----
+
+// The transpose that merges heads is part of the matmul, which writes rows with a pitch, unless the pipelines do not.
+//
+// CHECK-LABEL: func.func @merged(
+// CHECK-NEXT: [[merged:%.+]] = call @merged_matmul_0(%p, %v) : (tensor<4x8x16xf16>, tensor<4x16x32xf16>) -> tensor<8x128xf16>
+// CHECK-NEXT: call @merged_matmul_1([[merged]], %w)
+// WHOLE-LABEL: func.func @merged(
+// WHOLE: [[heads:%.+]] = call @merged_matmul_0(%p, %v) : (tensor<4x8x16xf16>, tensor<4x16x32xf16>) -> tensor<4x8x32xf16>
+// WHOLE: linalg.transpose ins([[heads]]
+// WHOLE: call @merged_matmul_1(
+func.func @merged(%p: tensor<4x8x16xf16>, %v: tensor<4x16x32xf16>, %w: tensor<128x64xf16>) -> tensor<8x64xf16> {
+  %zero = arith.constant 0.0 : f16
+  %0 = tensor.empty() : tensor<4x8x32xf16>
+  %1 = linalg.fill ins(%zero : f16) outs(%0 : tensor<4x8x32xf16>) -> tensor<4x8x32xf16>
+  %o = linalg.batch_matmul ins(%p, %v : tensor<4x8x16xf16>, tensor<4x16x32xf16>) outs(%1 : tensor<4x8x32xf16>)
+    -> tensor<4x8x32xf16>
+  %2 = tensor.empty() : tensor<8x4x32xf16>
+  %t = linalg.transpose ins(%o : tensor<4x8x32xf16>) outs(%2 : tensor<8x4x32xf16>) permutation = [1, 0, 2]
+  %m = tensor.collapse_shape %t [[0], [1, 2]] : tensor<8x4x32xf16> into tensor<8x128xf16>
+  %3 = tensor.empty() : tensor<8x64xf16>
+  %4 = linalg.fill ins(%zero : f16) outs(%3 : tensor<8x64xf16>) -> tensor<8x64xf16>
+  %y = linalg.matmul ins(%m, %w : tensor<8x128xf16>, tensor<128x64xf16>) outs(%4 : tensor<8x64xf16>)
+    -> tensor<8x64xf16>
+  return %y : tensor<8x64xf16>
 }

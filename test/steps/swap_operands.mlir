@@ -128,14 +128,33 @@ func.func @inserted_on_the_way(%A: memref<8x128xf16>, %B: memref<128x8xf16>, %C:
 
 // -----
 
-func.func @strided(%A: memref<8x128xf16>, %B: memref<128x8xf16>, %C: memref<8x8xf32, strided<[16, 1]>>) {
+// C is columns of a larger buffer: the view has its pitch.
+//
+// CHECK-LABEL: func.func @columns
+// CHECK: [[view:%.+]] = memref.transpose %C (d0, d1) -> (d1, d0) : memref<8x8xf32, strided<[16, 1], offset: 4>> to memref<8x8xf32, strided<[1, 16], offset: 4>>
+// CHECK: linalg.matmul
+// CHECK: bufferization.materialize_in_destination %{{.*}} in restrict writable [[view]]
+func.func @columns(%A: memref<8x128xf16>, %B: memref<128x8xf16>, %C: memref<8x8xf32, strided<[16, 1], offset: 4>>) {
   %a = bufferization.to_tensor %A restrict : memref<8x128xf16> to tensor<8x128xf16>
   %b = bufferization.to_tensor %B restrict : memref<128x8xf16> to tensor<128x8xf16>
-  %c = bufferization.to_tensor %C restrict writable : memref<8x8xf32, strided<[16, 1]>> to tensor<8x8xf32>
+  %c = bufferization.to_tensor %C restrict writable : memref<8x8xf32, strided<[16, 1], offset: 4>> to tensor<8x8xf32>
   %product = linalg.matmul ins(%a, %b : tensor<8x128xf16>, tensor<128x8xf16>)
                            outs(%c : tensor<8x8xf32>) -> tensor<8x8xf32>
-  // expected-error @below {{expected a row-major C, found memref<8x8xf32, strided<[16, 1]>>}}
-  bufferization.materialize_in_destination %product in restrict writable %C : (tensor<8x8xf32>, memref<8x8xf32, strided<[16, 1]>>) -> ()
+  bufferization.materialize_in_destination %product in restrict writable %C
+    : (tensor<8x8xf32>, memref<8x8xf32, strided<[16, 1], offset: 4>>) -> ()
+  return
+}
+
+// -----
+
+func.func @strided(%A: memref<8x128xf16>, %B: memref<128x8xf16>, %C: memref<8x8xf32, strided<[1, 8]>>) {
+  %a = bufferization.to_tensor %A restrict : memref<8x128xf16> to tensor<8x128xf16>
+  %b = bufferization.to_tensor %B restrict : memref<128x8xf16> to tensor<128x8xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<8x8xf32, strided<[1, 8]>> to tensor<8x8xf32>
+  %product = linalg.matmul ins(%a, %b : tensor<8x128xf16>, tensor<128x8xf16>)
+                           outs(%c : tensor<8x8xf32>) -> tensor<8x8xf32>
+  // expected-error @below {{expected a row-major C, found memref<8x8xf32, strided<[1, 8]>>}}
+  bufferization.materialize_in_destination %product in restrict writable %C : (tensor<8x8xf32>, memref<8x8xf32, strided<[1, 8]>>) -> ()
   return
 }
 

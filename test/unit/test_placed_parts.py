@@ -12,7 +12,7 @@ import pytest
 
 import stepladder
 from stepladder.emulator.functions import EmulatedFunction
-from stepladder.runtime.bundle import read_any
+from stepladder.runtime.bundle import Bundle, FunctionBuffer, read_any
 from stepladder.runtime.bundle.function_rules import check_function as check_buffers
 from stepladder.runtime.errors import StepladderError
 from stepladder.verify.function_check import check_function
@@ -320,6 +320,69 @@ def test_columns_are_written_in_place(
     assert all(report.passed for report in check_function(function.bundle, EmulatedFunction(function.bundle), 0))
 
 
+# Two gated pairs, each one kernel.
+GATED = """#id = affine_map<(i, j) -> (i, j)>
+func.func @f(%x: tensor<40x48xf16>, %v: tensor<48x64xf16>, %w: tensor<48x64xf16>, %t: tensor<48x64xf16>,
+    %u: tensor<48x64xf16>) -> tensor<40x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<40x64xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<40x64xf32>) -> tensor<40x64xf32>
+"""
+for _gate, _up, _name in (("%v", "%w", "one"), ("%t", "%u", "other")):
+    GATED += f"""  %g{_name} = linalg.matmul ins(%x, {_gate} : tensor<40x48xf16>, tensor<48x64xf16>)
+    outs(%z : tensor<40x64xf32>) -> tensor<40x64xf32>
+  %u{_name} = linalg.matmul ins(%x, {_up} : tensor<40x48xf16>, tensor<48x64xf16>)
+    outs(%z : tensor<40x64xf32>) -> tensor<40x64xf32>
+  %{_name} = linalg.generic {{indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}}
+      ins(%g{_name}, %u{_name} : tensor<40x64xf32>, tensor<40x64xf32>) outs(%e : tensor<40x64xf32>) {{
+  ^bb0(%g: f32, %p: f32, %out: f32):
+    %r = arith.maximumf %g, %zero : f32
+    %m = arith.mulf %r, %p : f32
+    linalg.yield %m : f32
+  }} -> tensor<40x64xf32>
+"""
+GATED += """  %c = tensor.concat dim(1) %one, %other : (tensor<40x64xf32>, tensor<40x64xf32>) -> tensor<40x128xf32>
+  return %c : tensor<40x128xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("chip", ["sm_75", "sm_80", "sm_90a"])
+def test_columns_of_gated_pairs(chip: str) -> None:
+    function = stepladder.compile(GATED, target=chip, device="emulator")
+    assert isinstance(function, stepladder.Function)
+    assert [buffer.strides for buffer in written(function)] == [(128, 1)] * 2
+    assert all(launch.kernel is None for launch in function.manifest.launches)
+    generator = np.random.default_rng(0)
+    x, *others = [generator.integers(-3, 4, item.shape).astype(np.float16) for item in function.inputs]
+    v, w, t, u = (x.astype(np.float32) @ item.astype(np.float32) for item in others)
+    exact = np.concatenate([np.maximum(v, 0) * w, np.maximum(t, 0) * u], axis=1)
+    np.testing.assert_array_equal(function(x, *others), exact)
+
+
+def written(function: stepladder.Function) -> list[FunctionBuffer]:
+    """Returns the buffers that the launches of a function write."""
+    return [function.manifest.buffers[number] for launch in function.manifest.launches for number in launch.written]
+
+
+@pytest.mark.parametrize("rows", [2, 5, 8])
+def test_columns_of_few_rows(rows: int) -> None:
+    """Swapped operands: the columns of the product are rows of C in the larger tensor."""
+    text = side_by_side().replace("40x", f"{rows}x")
+    function = stepladder.compile(text, target="sm_90a", device="emulator", swap_operands=True, groups=False)
+    assert isinstance(function, stepladder.Function)
+    assert [buffer.strides for buffer in written(function)] == [(88, 1)] * 2
+    assert all(bundle.manifest.knobs["swap_operands"] for bundle in matmuls(function))
+    generator = np.random.default_rng(0)
+    arrays = [generator.integers(-3, 4, item.shape).astype(np.float16) for item in function.inputs]
+    np.testing.assert_array_equal(function(*arrays), np.concatenate(columns_of(*arrays), axis=1))
+
+
+def matmuls(function: stepladder.Function) -> list[Bundle]:
+    """Returns the bundles of a function's matmuls."""
+    return [item for item in function.bundle.kernels.values() if isinstance(item, Bundle)]
+
+
 def test_columns_of_a_bundle(tmp_path: Path) -> None:
     """Columns of one launch each, and of one for both; what a manifest says about them is checked."""
     for groups in (False, True):
@@ -347,10 +410,48 @@ def test_columns_of_a_bundle(tmp_path: Path) -> None:
                 read_any(path)
 
 
+# The merged heads of an attention, and the projection that follows.
+PROJECTED = """func.func @f(%p: tensor<4x16x32xf32>, %v: tensor<4x32x16xf32>, %w: tensor<64x32xf32>)
+    -> tensor<16x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x16x16xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
+  %o = linalg.batch_matmul ins(%p, %v : tensor<4x16x32xf32>, tensor<4x32x16xf32>) outs(%z : tensor<4x16x16xf32>)
+    -> tensor<4x16x16xf32>
+  %g = tensor.empty() : tensor<16x4x16xf32>
+  %t = linalg.transpose ins(%o : tensor<4x16x16xf32>) outs(%g : tensor<16x4x16xf32>) permutation = [1, 0, 2]
+  %m = tensor.collapse_shape %t [[0], [1, 2]] : tensor<16x4x16xf32> into tensor<16x64xf32>
+  %h = tensor.empty() : tensor<16x32xf32>
+  %y = linalg.fill ins(%zero : f32) outs(%h : tensor<16x32xf32>) -> tensor<16x32xf32>
+  %r = linalg.matmul ins(%m, %w : tensor<16x64xf32>, tensor<64x32xf32>) outs(%y : tensor<16x32xf32>)
+    -> tensor<16x32xf32>
+  return %r : tensor<16x32xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("chip", ["sm_75", "sm_80", "sm_90a"])
+def test_merged_heads_of_a_function(chip: str) -> None:
+    """No kernel transposes them."""
+    function = stepladder.compile(PROJECTED.replace("f32", "f16"), target=chip, device="emulator")
+    assert isinstance(function, stepladder.Function)
+    assert [launch.stage for launch in function.manifest.launches] == ["f_matmul_0", "f_matmul_1"]
+    generator = np.random.default_rng(0)
+    p, v, w = (generator.integers(-1, 2, item.shape).astype(np.float16) for item in function.inputs)
+    merged = np.einsum("hmk,hkn->mhn", p.astype(np.float64), v.astype(np.float64)).reshape(16, 64)
+    np.testing.assert_array_equal(function(p, v, w), (merged @ w.astype(np.float64)).astype(np.float16))
+    assert all(report.passed for report in check_function(function.bundle, EmulatedFunction(function.bundle), 0))
+
+
 def test_columns_are_copied_where_a_pipeline_does_not_write_them() -> None:
-    """`swap_operands` takes whole buffers."""
-    for chosen in ({"swap_operands": True}, {"columns": False}):
-        function = stepladder.compile(side_by_side(), target="sm_90a", device="emulator", **chosen)
+    """`split_f32 = registers` takes whole buffers."""
+    for text, chosen in (
+        (side_by_side().replace("f16", "f32"), {"split_f32": "registers"}),
+        (PROJECTED, {"split_f32": "registers"}),
+        (PROJECTED.replace("f32", "f16"), {"columns": False}),
+        (side_by_side(), {"columns": False}),
+    ):
+        function = stepladder.compile(text, target="sm_90a", device="emulator", **chosen)
         assert isinstance(function, stepladder.Function)
-        assert [launch.stage for launch in function.manifest.launches][-1] == "f_elementwise_0"
+        assert "f_elementwise_0" in [launch.stage for launch in function.manifest.launches]
         assert all(buffer.strides is None for buffer in function.manifest.buffers)

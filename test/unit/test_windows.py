@@ -22,6 +22,7 @@ from stepladder.runtime.problem import Window
 from stepladder.verify.check import check_matmul
 
 WINDOWS = Path(__file__).resolve().parents[1] / "inputs" / "payloads" / "windows.mlir"
+MERGED = WINDOWS.with_name("merged_heads.mlir")
 WARPS = {"block_m": 32, "block_n": 32, "block_k": 32, "warp_m": 16, "warp_n": 32}
 TILES = {"block_m": 64, "block_n": 32, "block_k": 32, "consumer_warpgroups": 1}
 DIRECT = {**TILES, "epilogue": "registers"}
@@ -77,6 +78,16 @@ CASES = [
     (pitched(64, 64, 64, (72, 8), None, (96, 8), inputs="f32"), "mma_sync", WARPS),
     (pitched(70, 72, 64, None, (80, 0), None), "wgmma", {**DIRECT, "split_k": 2, "persistent_blocks": 0}),
     (pitched(70, 72, 40, (48, 8), (80, 16), (96, 8)), "wgmma_multistage", TILES),
+    (MERGED.read_text(), "wgmma", TILES),
+    (MERGED.read_text(), "wgmma", {**DIRECT, "split_k": 2, "persistent_blocks": 0}),
+    (MERGED.read_text(), "mma_sync", WARPS),
+    (MERGED.read_text(), "wmma", WARPS),
+    (pitched(5, 72, 40, (48, 8), (80, 16), (96, 8)), "wgmma", {"block_m": 128, "block_n": 16, "swap_operands": True}),
+    (
+        pitched(5, 72, 40, (48, 8), (80, 16), (96, 8), stored="f16"),
+        "wgmma",
+        {"block_m": 128, "block_n": 16, "swap_operands": True},
+    ),
 ]
 
 
@@ -127,6 +138,66 @@ def test_the_problem_says_where_operands_are() -> None:
     assert problem.b_window == Window((64, 128), 8 * 128 + 16, (128, 1))
     assert problem.c_window == Window((100, 128), 648, (128, 1))
     assert one.b_is_a and (one.a_window, one.b_window) == (Window((64, 96), 0, (96, 1)), Window((64, 96), 32, (96, 1)))
+
+
+def test_heads_behind_rows_are_matrices_with_a_pitch() -> None:
+    """All elements of the buffer are C's, so that a call makes a new one."""
+    with mlir_context():
+        problem = find_matmul(parse_payload(MERGED.read_text(), "merged_heads.mlir")).problem
+    assert problem.c_window == Window((40, 72), 0, (24, 72, 1))
+    assert problem.operand("c").access == "write"
+
+
+# Products of heads of one sequence, which are added to what C holds, and of two, whose heads have two strides.
+ADDED = """func.func @f(%P: memref<3x40x56xf16>, %V: memref<3x56x24xf16>, %C: memref<40x3x24xf32>) {
+  %heads = memref.transpose %C (m, h, n) -> (h, m, n)
+    : memref<40x3x24xf32> to memref<3x40x24xf32, strided<[24, 72, 1]>>
+  linalg.batch_matmul ins(%P, %V : memref<3x40x56xf16>, memref<3x56x24xf16>)
+    outs(%heads : memref<3x40x24xf32, strided<[24, 72, 1]>>)
+  return
+}"""
+SEQUENCES = """#p = affine_map<(b, h, m, n, k) -> (b, h, m, k)>
+#v = affine_map<(b, h, m, n, k) -> (b, h, k, n)>
+#o = affine_map<(b, h, m, n, k) -> (b, m, h, n)>
+#first = affine_map<(b, h, m, n, k) -> (m, b, h, n)>
+func.func @f(%P: tensor<2x3x40x56xf16>, %V: tensor<2x3x56x24xf16>) -> tensor<2x40x3x24xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x40x3x24xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<2x40x3x24xf32>) -> tensor<2x40x3x24xf32>
+  %o = linalg.contract indexing_maps = [#p, #v, #o] ins(%P, %V : tensor<2x3x40x56xf16>, tensor<2x3x56x24xf16>)
+    outs(%z : tensor<2x40x3x24xf32>) -> tensor<2x40x3x24xf32>
+  return %o : tensor<2x40x3x24xf32>
+}"""
+SEQUENCE_FIRST = SEQUENCES.replace("2x40x3x24xf32", "40x2x3x24xf32").replace("#v, #o", "#v, #first")
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize(
+    "text, sums, kernels",
+    [
+        (MERGED.read_text(), "hmk,hkn->mhn", 1),
+        (ADDED, "hmk,hkn->mhn", 1),
+        (SEQUENCE_FIRST, "bhmk,bhkn->mbhn", 1),
+        (SEQUENCES, "bhmk,bhkn->bmhn", 2),
+    ],
+    ids=["merged", "added to C", "sequences behind rows", "two strides"],
+)
+@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
+def test_merged_heads(text: str, sums: str, kernels: int, target: str) -> None:
+    kernel = stepladder.compile(text, device="emulator", target=target)
+    is_one = isinstance(kernel, stepladder.Kernel)
+    assert (1 if is_one else len(kernel.manifest.launches)) == kernels
+    inputs = kernel.signature.inputs if is_one else kernel.inputs
+    rng = np.random.default_rng(0)
+    p, v = (rng.integers(-3, 4, item.shape).astype(np.float16) for item in inputs)
+    exact = np.einsum(sums, p.astype(np.float64), v.astype(np.float64))
+    if text == ADDED:
+        c = rng.integers(-3, 4, exact.shape).astype(np.float32)
+        exact += c
+        np.testing.assert_array_equal(kernel(p, v, out=c), exact)
+    else:
+        result = kernel(p, v)
+        np.testing.assert_array_equal(result, exact.reshape(result.shape))
 
 
 TWO_PARTS = """func.func @two(%A: memref<32x64xf16>, %B: memref<64x32xf16>, %C: memref<64x32xf32>) {

@@ -247,8 +247,8 @@ def of_bundle(bundle: Bundle) -> Signature:
             out = Parameter("out", "c", result.type, result.shape, row_major(result.shape))
     if out is None:
         raise StepladderError("the function of the payload has no result")
-    # Elements outside of a C that is a part of a buffer are unchanged.
-    keeps = accumulates or bundle.manifest.problem.c_window is not None
+    # Elements outside of a C that is a part of a larger buffer are unchanged.
+    keeps = accumulates or bundle.manifest.problem.is_in_larger
     return Signature(tuple(inputs), out, keeps, initial, tuple(further[role] for role in roles), results.index("c"))
 
 

@@ -76,14 +76,31 @@ def span_of(type_: ir.MemRefType, offset: int, strides: Sequence[int]) -> int:
 
 
 def is_window(cast: ir.Operation) -> bool:
-    """Tells whether a view is dense rows that do not overlap, and within its buffer.
+    """Tells whether a view is dense rows that do not overlap, and within its buffer; axes but the rows' may be in any
+    order in memory.
 
     Args:
         cast: a `memref.reinterpret_cast` of a row-major buffer.
     """
-    type_ = ir.MemRefType(cast.results[0].type)
+    type_, _ = in_memory(ir.MemRefType(cast.results[0].type))
     place = place_of(type_)
     return place is not None and span_of(type_, *place) <= math.prod(ir.MemRefType(cast.operands[0].type).shape)
+
+
+def in_memory(type_: ir.MemRefType) -> tuple[ir.MemRefType, list[int]]:
+    """Returns a buffer's type with its axes in the order of memory, and which axis each of these is.
+
+    Args:
+        type_: of a buffer; one that is not static stays as it is.
+    """
+    strides, offset = strides_of(type_), offset_of(type_)
+    known = [stride for stride in strides or () if stride is not None]
+    if not type_.has_static_shape or offset is None or len(known) < type_.rank:
+        return type_, list(range(type_.rank))
+    order = sorted(range(type_.rank), key=lambda axis: -known[axis])
+    layout = ir.StridedLayoutAttr.get(offset, [known[axis] for axis in order])
+    shape = [type_.shape[axis] for axis in order]
+    return ir.MemRefType.get(shape, type_.element_type, layout, type_.memory_space), order
 
 
 def window_of(view: ir.Value) -> Window | None:

@@ -202,8 +202,8 @@ def combine(parts: Parts, find: Callable[[ir.Module], Found]) -> Found:
         raise refuse(
             parts.contraction, "a second product with C as its initial value", "accepted: an initial value of zero"
         )
-    if first.problem.has_windows or second.problem.has_windows:
-        raise refuse(parts.contraction, "a pair of products of parts of buffers", ACCEPTED)
+    if any(first.problem.window(role) is not None for role in "ab") or second.problem.has_windows:
+        raise refuse(parts.contraction, "a pair of products whose A or B is a part of a buffer", ACCEPTED)
     if second.problem.results:
         raise refuse(parts.contraction, "a second product with several uses", ACCEPTED)
     _check_reads(parts)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.types import offset_of, strides_of
-from stepladder.mlir.windows import has_gaps, place_of, span_of, window
+from stepladder.mlir.windows import has_gaps, in_memory, place_of, span_of, window
 from stepladder.payload.signature import set_signature
 
 
@@ -24,19 +23,7 @@ def pitched_arguments(function: ir.Operation) -> list[ir.Value]:
 
 
 def _is_strided(type_: ir.MemRefType) -> bool:
-    return isinstance(type_.layout, ir.StridedLayoutAttr) and place_of(_in_memory(type_)[0]) is not None
-
-
-def _in_memory(type_: ir.MemRefType) -> tuple[ir.MemRefType, list[int]]:
-    """Returns a buffer's type with its axes in the order of memory, and which axis each of these is."""
-    strides, offset = strides_of(type_), offset_of(type_)
-    known = [stride for stride in strides or () if stride is not None]
-    if not type_.has_static_shape or offset is None or len(known) < type_.rank:
-        return type_, list(range(type_.rank))
-    order = sorted(range(type_.rank), key=lambda axis: -known[axis])
-    layout = ir.StridedLayoutAttr.get(offset, [known[axis] for axis in order])
-    shape = [type_.shape[axis] for axis in order]
-    return ir.MemRefType.get(shape, type_.element_type, layout, type_.memory_space), order
+    return isinstance(type_.layout, ir.StridedLayoutAttr) and place_of(in_memory(type_)[0]) is not None
 
 
 def _permuted(view: ir.Value, order: Sequence[int], result: ir.Type) -> ir.Value:
@@ -60,7 +47,7 @@ def spread(function: ir.Operation, *, with_gaps: bool = True) -> None:
     body = function.regions[0].blocks[0]
     for argument in pitched_arguments(function):
         type_ = ir.MemRefType(argument.type)
-        stored, order = _in_memory(type_)
+        stored, order = in_memory(type_)
         place = place_of(stored)
         assert place is not None  # it is one of those above
         if has_gaps(stored) and not with_gaps:

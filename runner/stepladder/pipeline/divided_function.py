@@ -13,9 +13,11 @@ from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.payload import reference_export
+from stepladder.payload.matmul import find_matmul
 from stepladder.payload.selection import Selection
 from stepladder.pipeline import attention_choice, library
 from stepladder.pipeline.automatic import first_of, pipelines_for
+from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import KnobValue
 from stepladder.pipeline.division import has_step, is_on_tensors, multiplies_fp8, selected, target_of
 from stepladder.pipeline.group_choice import has_faster_group
@@ -58,7 +60,6 @@ class Divided:
         request: of its matmuls.
         target: GPU architecture.
         groups_faster: whether groups are compiled only where one launch is predicted to be faster.
-        has_columns: whether a kernel writes columns of a buffer.
     """
 
     run: Run
@@ -69,7 +70,12 @@ class Divided:
     request: Request
     target: str
     groups_faster: bool
-    has_columns: bool
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether a matmul writes rows with a pitch: columns of a buffer, or matrices behind rows."""
+        payloads = (parse_payload(text, name) for name, text in self.texts.items() if is_matmul(name))
+        return any(find_matmul(payload).problem.c_window is not None for payload in payloads)
 
 
 def divide(text: str, name: str, request: Request, *, pairs: bool) -> Divided:
@@ -129,8 +135,7 @@ def divide(text: str, name: str, request: Request, *, pairs: bool) -> Divided:
         if first_of(pipelines, lambda by: has_faster_group(grouped, texts, of_matmuls(request, by, target))):
             run = grouped
     diagnostics.name_payload(name)  # what was parsed since has other names
-    pitched = with_pitches(texts, run)
-    return Divided(run, pitched, selection, arguments, reference, request, target, is_chosen, pitched != texts)
+    return Divided(run, with_pitches(texts, run), selection, arguments, reference, request, target, is_chosen)
 
 
 def _division(request: Request, settings: Mapping[str, KnobValue]) -> Request:

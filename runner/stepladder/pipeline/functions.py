@@ -85,11 +85,11 @@ def _build_function(text: str, name: str, request: Request, *, use_cache: bool, 
     """
     find_tool("ptxas")
     divided = divide(text, name, request, pairs=pairs)
-    if not divided.has_columns or COLUMNS in request.settings:
-        return _compiled(divided, name, use_cache=use_cache)
     try:
         return _compiled(divided, name, use_cache=use_cache)
     except StepladderError:
+        if COLUMNS in request.settings or not divided.has_columns:
+            raise
         # A kernel that its pipelines refuse to write columns of a buffer may write a buffer of its own.
         apart = dataclasses.replace(request, settings={**request.settings, COLUMNS: False})
         return _compiled(divide(text, name, apart, pairs=pairs), name, use_cache=use_cache)

@@ -197,6 +197,11 @@ class Problem:
         return any(self.window(role) is not None for role in "abc")
 
     @property
+    def is_in_larger(self) -> bool:
+        """Whether the buffer of C has elements beside it, which stay as they are."""
+        return self.c_window is not None and math.prod(self.c_window.shape) != math.prod(self.c_shape)
+
+    @property
     def is_prepared(self) -> bool:
         """Whether preceding kernels make A, B, or sums of them that the epilogue reads."""
         return self.a_source is not None or self.b_source is not None or bool(self.producers)
@@ -262,7 +267,7 @@ class Problem:
         if role == "c":
             # Elements outside of the window are unchanged.
             shape = self.c_shape if window is None else window.shape
-            return Operand(self.c_type, shape, "readwrite" if self.accumulate or window is not None else "write")
+            return Operand(self.c_type, shape, "readwrite" if self.accumulate or self.is_in_larger else "write")
         source = self.a_source if role == "a" else self.b_source
         if source is not None:
             return Operand(source.element_type, source.shape, "read")

@@ -24,8 +24,9 @@ module attributes {transform.with_named_sequence} {
     // What nothing reads goes, and what is computed twice is computed once.
     %clean = transform.apply_registered_pass "canonicalize" to %module : (!transform.any_op) -> !transform.any_op
     %shared = transform.apply_registered_pass "cse" to %clean : (!transform.any_op) -> !transform.any_op
-    "tc.outline_matmuls"(%shared) {pairs = 1 : i64, dequantizing = 1 : i64,
-        knobs = {pairs = "1 if pairs else 0", dequantizing = "1 if dequantizing else 0"}} : (!transform.any_op) -> ()
+    "tc.outline_matmuls"(%shared) {pairs = 1 : i64, dequantizing = 1 : i64, columns = 1 : i64,
+        knobs = {pairs = "1 if pairs else 0", dequantizing = "1 if dequantizing else 0",
+                 columns = "1 if columns else 0"}} : (!transform.any_op) -> ()
     %left = transform.apply_registered_pass "canonicalize" to %shared : (!transform.any_op) -> !transform.any_op
     transform.yield %left : !transform.any_op
   }

@@ -41,7 +41,6 @@ module attributes {transform.with_named_sequence} {
       }, requires = [
         {condition = "tile_scheduler == 'data_parallel'",
          message = "swap_operands requires tile_scheduler = data_parallel"},
-        {condition = "windows == 0", message = "swap_operands requires whole buffers as A, B and C"},
         {condition = "not batched", message = "swap_operands requires a single matmul, not a batch"},
         {condition = "products == 1", message = "swap_operands requires a single product, not a pair"},
         {condition = "reductions == 0",

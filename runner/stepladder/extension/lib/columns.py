@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Rewriter
-from stepladder.extension.lib.products import is_product
 from stepladder.extension.lib.stages import EXTENTS, kind_of
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.reshapes import TENSOR_VIEWS
-from stepladder.mlir.traverse import callee_of, origin, producer, symbol_of, users_of, walk
+from stepladder.mlir.traverse import callee_of, origin, producer, symbol_of, users_of
 from stepladder.mlir.types import row_major_strides
 
 
@@ -75,14 +74,14 @@ def dissolve(body: ir.Block, functions: Iterable[ir.Operation], rewriter: Rewrit
 
 
 def _is_written_in_place(call: ir.Operation, stage: ir.Operation, stages: dict[str, ir.Operation]) -> bool:
-    """Tells whether kernels of one matmul each write the parts that a stage assembles, and nothing else reads them."""
+    """Tells whether kernels of matmuls write the parts that a stage assembles, a part each that nothing else reads."""
     types = []
     for value in call.operands:
         source = producer(root := origin(value, TENSOR_VIEWS))
         if source is None or source.name != "func.call" or len(source.results) > 1:
             return False
         writer = stages[callee_of(source)]
-        if kind_of(writer) != "matmul" or sum(map(is_product, walk(writer))) != 1 or _readers(root) != [call]:
+        if kind_of(writer) != "matmul" or _readers(root) != [call]:
             return False
         types.append(ir.RankedTensorType(root.type).shape)
     whole = ir.RankedTensorType(call.results[0].type).shape

@@ -35,7 +35,7 @@ _WIDER = ("arith.extf", "arith.extsi")
 # The largest number of elements of a constant that a text has; what MLIR writes in place of more.
 _SHOWN, _ELIDED = 16, "__elided__"
 # Texts of the groups that were accepted last, at most as many.
-_accepted: dict[str, None] = {}
+_accepted: dict[tuple[str, bool], None] = {}
 _MAX_ACCEPTED = 256
 
 
@@ -120,12 +120,13 @@ def sizes_of(op: ir.Operation) -> dict[int, int]:
     return sizes
 
 
-def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value) -> StepladderError | None:
+def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value, columns: bool = True) -> StepladderError | None:
     """Returns why no kernel computes a group of ops.
 
     Args:
         ops: of one block, with a matmul.
         results: the values of them that the kernel writes.
+        columns: whether kernels write a C whose rows have a pitch, as heads that are merged behind rows do.
 
     Returns:
         What the front refuses; None where it accepts them.
@@ -135,14 +136,16 @@ def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value) -> StepladderErr
     # The iterations of an unrolled loop are many groups of one text. Large constants are left out of it.
     limits: dict[str, Any] = {"large_elements_limit": _SHOWN, "large_resource_limit": _SHOWN}  # bool to pyright
     text = trial.operation.get_asm(**limits)
-    if text in _accepted:
+    if (text, columns) in _accepted:
         return None
     try:
-        find_matmul(trial)
+        found = find_matmul(trial)
     except StepladderError as refusal:
         return refusal
+    if found.problem.c_window is not None and not columns:
+        return StepladderError("C has a pitch between its rows, and the pipelines write whole buffers")
     if _ELIDED not in text:
-        _accepted[text] = None
+        _accepted[text, columns] = None
         if len(_accepted) > _MAX_ACCEPTED:
             del _accepted[next(iter(_accepted))]
     return None
@@ -226,11 +229,12 @@ def widens_operand(op: ir.Operation) -> bool:
     return all(is_product(user) and not is_batch_of_vectors(user) for user in readers)
 
 
-def smallest(product: ir.Operation) -> tuple[list[ir.Operation], ir.Value]:
+def smallest(product: ir.Operation, *, columns: bool = True) -> tuple[list[ir.Operation], ir.Value]:
     """Returns the ops of a kernel that computes a matmul, with the layouts of its operands, and its result.
 
     Args:
         product: a contraction of two operands on tensors.
+        columns: as for `refusal_of`.
 
     Raises:
         Refusal: no kernel computes the matmul.
@@ -239,7 +243,7 @@ def smallest(product: ir.Operation) -> tuple[list[ir.Operation], ir.Value]:
     first: StepladderError | None = None
     for values in ([a, b, *rest], [b, *rest], [a, *rest], rest, []):
         ops = with_producers([product, *layout_sources(product, values)], STARTS)
-        refusal = refusal_of(ops, product.results[0])
+        refusal = refusal_of(ops, product.results[0], columns=columns)
         if refusal is None and _are_multiplied(product, ops):
             return ops, product.results[0]
         first = first or refusal

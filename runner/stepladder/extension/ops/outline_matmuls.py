@@ -58,6 +58,9 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
     weights, come into the group where `dequantizing` is 1 and the matmul alone reads what they make. A pair of products
     takes what kernels of their own dequantize.
 
+    A transpose after the matmul that only changes where its matrices begin and the pitch of their rows, such as that
+    which merges the heads of an attention, comes into the group where `columns` is 1.
+
     An elementwise op whose body does not read the tensor that it writes over gets an empty one in its place, and a
     scalar that of a splat tensor: arithmetic on whole tensors becomes ops with both.
 
@@ -69,12 +72,13 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
     Operands: a handle to a module with one public function, which gets the attribute `has_stages`. Refuses a matmul
     that is no payload even alone.
     Attributes: pairs, whether two matmuls of one A may become one function; dequantizing, whether kernels of matmuls
-    dequantize their operands.
+    dequantize their operands; columns, whether they write rows with a pitch.
     """
 
     target: Handle
     pairs: ir.IntegerAttr
     dequantizing: ir.IntegerAttr
+    columns: ir.IntegerAttr
 
 
 @transform_op(OutlineMatmuls)
@@ -94,13 +98,14 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
             break
         _store_constants(product)
         _read_apart(product)
-        least, result = smallest(_from_zeros(product))
-        ops, results = _stage(product, least, result, with_pairs=bool(op.pairs.value))
+        columns = bool(op.columns.value)
+        least, result = smallest(_from_zeros(product), columns=columns)
+        ops, results = _stage(product, least, result, with_pairs=bool(op.pairs.value), columns=columns)
         made = _with_dequantizing(product, least, result) if op.dequantizing.value else least
         if made != least and sum(map(is_product, ops)) == 1:
-            ops, results = _stage(product, made, result, with_pairs=False)
+            ops, results = _stage(product, made, result, with_pairs=False, columns=columns)
         if len(results) == 1:
-            ops, results = _with_further_results(product, ops, results[0], rewriter)
+            ops, results = _with_further_results(product, ops, results[0], rewriter, columns=columns)
         outline(ops, results, "matmul", rewriter)
     dissolve(body, walk(payload, "func.func"), rewriter)
 
@@ -172,22 +177,22 @@ def _from_zeros(product: ir.Operation) -> ir.Operation:
 
 
 def _stage(
-    product: ir.Operation, ops: list[ir.Operation], result: ir.Value, *, with_pairs: bool
+    product: ir.Operation, ops: list[ir.Operation], result: ir.Value, *, with_pairs: bool, columns: bool
 ) -> tuple[list[ir.Operation], list[ir.Value]]:
     """Returns a stage with the ops after it that its kernel computes too: elementwise ops, and reductions of them."""
-    reduced, matrix = _grown(product, ops, result, _is_folded, with_pairs=False)
+    reduced, matrix = _grown(product, ops, result, _is_folded, with_pairs=False, columns=columns)
     reductions = [user for op in reduced for value in op.results for user in users_of(value) if _is_folded(user)]
     if reductions:
         whole = with_producers([*reduced, *reductions], STARTS)
         results = [matrix, *(op.results[0] for op in in_order(list(dict.fromkeys(reductions))))]
-        if _precede_others(whole) and refusal_of(whole, *results) is None:
+        if _precede_others(whole) and refusal_of(whole, *results, columns=columns) is None:
             return whole, results
-    grown, matrix = _grown(product, ops, result, lambda op: False, with_pairs=with_pairs)
+    grown, matrix = _grown(product, ops, result, lambda op: False, with_pairs=with_pairs, columns=columns)
     return grown, [matrix]
 
 
 def _with_further_results(
-    product: ir.Operation, ops: list[ir.Operation], result: ir.Value, rewriter: Rewriter
+    product: ir.Operation, ops: list[ir.Operation], result: ir.Value, rewriter: Rewriter, *, columns: bool
 ) -> tuple[list[ir.Operation], list[ir.Value]]:
     """Returns a stage with elementwise ops on its result whose results are stored beside it, as the rounding of a sum
     that is returned too."""
@@ -200,7 +205,7 @@ def _with_further_results(
         values = _used_outside(product, group, lambda op: False)
         if not all(map(_is_stored, values)) or not _precede_others(group):
             continue
-        if refusal_of(group, *values) is not None:
+        if refusal_of(group, *values, columns=columns) is not None:
             # Of a product in another form, the front of payloads takes one result.
             folded = fold_transposes(product)
             kept = [[op for op in each if op not in [product, *folded] and not is_start(op)] for each in (ops, group)]
@@ -210,7 +215,7 @@ def _with_further_results(
             results = list(plain[-1].results) if is_product_alone else results
             product = plain[0]
             values = _used_outside(product, group, lambda op: False)
-        if refusal_of(group, *values) is None:
+        if refusal_of(group, *values, columns=columns) is None:
             ops, results, ahead = group, values, 0
     return ops, results
 
@@ -254,6 +259,7 @@ def _grown(
     ignored: Callable[[ir.Operation], bool],
     *,
     with_pairs: bool,
+    columns: bool,
 ) -> tuple[list[ir.Operation], ir.Value]:
     """Returns a stage with the elementwise ops after it that its kernel computes too; uses by ops that are ignored do
     not count.
@@ -275,7 +281,7 @@ def _grown(
         for attempt in (*pair, *attempts):
             # What only ignored ops use is a result all the same: a kernel writes one matrix at least.
             values = _used_outside(product, attempt, ignored) or [user.results[0]]
-            if len(values) == 1 and refusal_of(attempt, values[0]) is None:
+            if len(values) == 1 and refusal_of(attempt, values[0], columns=columns) is None:
                 ops, result, group, ahead = attempt, values[0], attempt, 0
                 break
     return ops, result

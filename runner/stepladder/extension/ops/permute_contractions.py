@@ -38,27 +38,30 @@ class PermuteContractions(Tc.Operation, name="permute_contractions"):
     `prepared`: the payload of the matmul has it, and `tc.load_in_place` removes the copy.
 
     Operands: a handle to a module with one public function on tensors.
-    Attributes: in_place, whether the pipeline of matmuls reads operands in other orders by TMA.
+    Attributes: in_place, whether the pipeline of matmuls reads operands in other orders by TMA; columns, whether it
+    writes rows with a pitch, and so a result whose batch is not outermost.
     """
 
     target: Handle
     in_place: ir.IntegerAttr
+    columns: ir.IntegerAttr
 
 
 @transform_op(PermuteContractions)
 def permute_contractions(payload: ir.Operation, op: PermuteContractions, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
     for item in operations_of(one_function(payload).regions[0].blocks[0]):
-        if is_product(item) and not is_batch_of_vectors(item) and not _is_accepted(item):
+        columns = bool(op.columns.value)
+        if is_product(item) and not is_batch_of_vectors(item) and not _is_accepted(item, columns=columns):
             product = _without_lone_loops(item, rewriter)
-            if product == item or not _is_accepted(product):
+            if product == item or not _is_accepted(product, columns=columns):
                 _permute(product, rewriter, in_place=bool(op.in_place.value))
 
 
-def _is_accepted(product: ir.Operation) -> bool:
-    """Tells whether the front accepts a matmul as it is."""
+def _is_accepted(product: ir.Operation, *, columns: bool) -> bool:
+    """Tells whether the front accepts a matmul as it is, with a pitch between the rows of C where `columns` is set."""
     try:
-        smallest(product)
+        smallest(product, columns=columns)
     except Refusal:
         return False
     return True

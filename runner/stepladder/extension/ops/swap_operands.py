@@ -6,6 +6,7 @@ from stepladder.extension.lib.memory import transpose
 from stepladder.mlir.bindings import bufferization, ir
 from stepladder.mlir.linalg_ops import with_swapped_loops
 from stepladder.mlir.traverse import attributes_of, defining_op, producer, walk
+from stepladder.mlir.windows import place_of
 
 
 class SwapOperands(Tc.Operation, name="swap_operands"):
@@ -26,10 +27,11 @@ class SwapOperands(Tc.Operation, name="swap_operands"):
 
 
 def _transposed_view(store: ir.Operation) -> ir.Value:
-    """Returns the transposed view of the row-major matrix that an op writes, at the current insertion point."""
+    """Returns the transposed view of the row-major matrix that an op writes, maybe with a pitch between its rows, at
+    the current insertion point."""
     buffer = store.operands[1]
     type_ = ir.MemRefType(buffer.type)
-    if type_.get_strides_and_offset() != ([type_.shape[1], 1], 0):
+    if type_.rank != 2 or place_of(type_) is None:
         raise Refusal(store, f"expected a row-major C, found {type_}")
     return transpose(buffer)
 

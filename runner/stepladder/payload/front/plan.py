@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.element_types import bits_of_name
 from stepladder.payload.front.digits import Digit, extent, flat
 from stepladder.payload.front.trace import ACCEPTED, Consumer, Contraction, Trace
-from stepladder.payload.front.views import Origin, View
+from stepladder.payload.front.views import Origin, View, whole_of
 from stepladder.payload.refusal import refuse
 
 Layout = tuple[int, tuple[int, ...]]
@@ -212,7 +213,7 @@ def _matmul(trace: Trace, found: Contraction, result: View, number: int, c_order
                 "operands have",
             )
     batch = _batch(c_order, used)
-    rest = c_order[len(batch) :]
+    rest = [digit for digit in c_order if digit not in batch]
     m_order = [digit for digit in rest if digit in used["A"]]
     n_order = [digit for digit in rest if digit in used["B"]]
     k_order = [digit for digit in orders["A"] if digit not in of_c]
@@ -226,15 +227,30 @@ def _matmul(trace: Trace, found: Contraction, result: View, number: int, c_order
         a, b = b, a
     groups = [*([batch] if batch else []), m_order, n_order]
     whole = tuple(range(len(groups)))
+    if c_order != batch + rest:
+        # The batch is not outermost, as the heads of an attention behind its rows: matrices with a row pitch.
+        place = result.window or whole_of(c_order)
+        if not place.has_rows(groups, bits_of_name(result.element)):
+            raise _interleaved(found, "C", None, c_order, {"batch": batch, "m": m_order, "n": n_order, "k": k_order})
+        result = replace(result, window=place)
+    c = Matrix(number, result.element, part=_layout(found.op, "C", result, groups))
+
+    def read(view: View, op: ir.Operation) -> Read:
+        """Returns what an op reads; C itself as it is written, with its batch at any place."""
+        item = _read(view, op, groups)
+        if item.argument == number and flat(view.storage) == c_order:
+            part = (view.window or whole_of(c_order)).laid_out(groups)
+            return replace(item, axes=whole, part=part) if part == c.part else item
+        return item
+
     start = None
     if found.start.origin is Origin.ARGUMENT:
-        start = _read(found.start, found.op, groups)
+        start = read(found.start, found.op)
         if start.axes != whole:
             raise refuse(
                 found.op, f"{found.op.name} has an initial value that is a broadcast or transposed view of an argument"
             )
-    consumers = _consumers(trace, result.stage, groups)
-    c = Matrix(number, result.element, part=_layout(found.op, "C", result, groups))
+    consumers = _consumers(trace, result.stage, read)
     _check_reads(c, found, start, consumers, whole)
     matrices = []
     for name, view, rows, columns in (("A", a, m_order, k_order), ("B", b, k_order, n_order)):
@@ -278,11 +294,11 @@ def _layout(op: ir.Operation, name: str, view: View, groups: list[list[Digit]]) 
 
 
 def _batch(c_order: list[Digit], used: dict[str, set[Digit]]) -> list[Digit]:
-    """Returns the outermost digits of C that enumerate the matmuls of a batch: those that A and B have, or else those
-    of one operand that the other operand's are behind, before more of its own."""
+    """Returns the digits of C that enumerate the matmuls of a batch: those that A and B have, or else the outermost
+    ones of one operand that the other operand's are behind, before more of its own."""
     both = [digit for digit in c_order if digit in used["A"] and digit in used["B"]]
     if both:
-        return both if c_order[: len(both)] == both else []
+        return both
     owners = ["A" if digit in used["A"] else "B" for digit in c_order]
     runs = [owner for number, owner in enumerate(owners) if number == 0 or owner != owners[number - 1]]
     if len(runs) != 3:
@@ -290,13 +306,13 @@ def _batch(c_order: list[Digit], used: dict[str, set[Digit]]) -> list[Digit]:
     return c_order[: next(number for number, owner in enumerate(owners) if owner != owners[0])]
 
 
-def _consumers(trace: Trace, stage: int, groups: list[list[Digit]]) -> tuple[Elementwise, ...]:
+def _consumers(trace: Trace, stage: int, read: Callable[[View, ir.Operation], Read]) -> tuple[Elementwise, ...]:
     """Returns the elementwise ops that a stage of the product is made by, in order."""
 
     def planned(consumer: Consumer, view: View | None) -> Input:
         if view is None or view.origin is Origin.PRODUCT:
             return None if view is None else view.stage
-        return _read(view, consumer.op, groups)
+        return read(view, consumer.op)
 
     found: dict[int, Elementwise] = {}
     pending = [stage]

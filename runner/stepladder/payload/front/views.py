@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.types import row_major_strides
 from stepladder.payload.front.digits import Digit, Digits, axis, extent, flat
+
+# Bits that the widest loads and stores have.
+_VECTOR_BITS = 128
 
 
 class Origin(Enum):
@@ -75,6 +80,28 @@ class Part:
             strides.insert(0, stride)
             span = stride * extent(group)
         return (self.offset, tuple(strides)) if strides and strides[-1] == 1 else None
+
+    def has_rows(self, groups: Sequence[Sequence[Digit]], bits: int) -> bool:
+        """Tells whether the part is matrices that are apart by one stride, and whose rows vectors of 16 bytes store.
+
+        Args:
+            groups: the digits of the batch, of the rows and of the columns.
+            bits: of an element.
+        """
+        layout = self.laid_out(groups)
+        if layout is None:
+            return False
+        offset, strides = layout
+        return math.gcd(offset, *strides[:-1], extent(groups[-1])) * bits % _VECTOR_BITS == 0
+
+
+def whole_of(digits: Sequence[Digit]) -> Part:
+    """Returns all of a buffer.
+
+    Args:
+        digits: of the buffer, outermost first.
+    """
+    return Part(0, tuple(zip(digits, row_major_strides([digit.size for digit in digits]))))
 
 
 @dataclass(frozen=True)
