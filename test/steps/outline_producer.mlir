@@ -54,3 +54,25 @@ func.func @as_it_is(%A: memref<8x16xf16>, %B: memref<16x32xf16>, %C: memref<8x32
   bufferization.materialize_in_destination %d in restrict writable %C : (tensor<8x32xf32>, memref<8x32xf32>) -> ()
   return
 }
+
+// -----
+
+#square = affine_map<(i, j) -> (i, j)>
+func.func @both(%A: memref<16x16xf16>, %C: memref<16x16xf32>) {
+  %alloc = memref.alloc() {workspace} : memref<16x16xf16>
+  %a = bufferization.to_tensor %A restrict : memref<16x16xf16> to tensor<16x16xf16>
+  %e = tensor.empty() : tensor<16x16xf16>
+  %w = linalg.generic {indexing_maps = [#square, #square], iterator_types = ["parallel", "parallel"]}
+      ins(%a : tensor<16x16xf16>) outs(%e : tensor<16x16xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    %y = arith.addf %in, %in : f16
+    linalg.yield %y : f16
+  } -> tensor<16x16xf16>
+  bufferization.materialize_in_destination %w in restrict writable %alloc : (tensor<16x16xf16>, memref<16x16xf16>) -> ()
+  %b = bufferization.to_tensor %alloc restrict : memref<16x16xf16> to tensor<16x16xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<16x16xf32> to tensor<16x16xf32>
+  // expected-error @below {{elementwise ops compute one operand that is A and B; a register operand is one of them}}
+  %d = linalg.matmul ins(%b, %b : tensor<16x16xf16>, tensor<16x16xf16>) outs(%c : tensor<16x16xf32>) -> tensor<16x16xf32>
+  bufferization.materialize_in_destination %d in restrict writable %C : (tensor<16x16xf32>, memref<16x16xf32>) -> ()
+  return
+}

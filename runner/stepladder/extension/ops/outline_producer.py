@@ -19,21 +19,28 @@ class OutlineProducer(Tc.Operation, name="outline_producer"):
 
     Operands: a handle to the module.
     Attributes: operand, 0 for A and 1 for B.
-    Refuses: an operand that is an argument, which no elementwise ops make.
+    Refuses: an operand that is an argument, which no elementwise ops make, and one that is A and B.
     """
 
     target: Handle
     operand: ir.IntegerAttr
 
 
-def _store_of(matmul: ir.Operation, number: int) -> ir.Operation:
-    """Returns the op that writes the workspace which an operand is read from."""
-    value: ir.Value = matmul.operands[number]
+def _home_of(value: ir.Value) -> ir.Value:
+    """Returns the buffer that an operand is read from."""
     while (maker := producer(value)) is not None and len(maker.operands) and not is_workspace(value):
         value = maker.operands[0]
+    return value
+
+
+def _store_of(matmul: ir.Operation, number: int) -> ir.Operation:
+    """Returns the op that writes the workspace which an operand is read from."""
+    value = _home_of(matmul.operands[number])
     stores = [user for user in users_of(value) if user.name == _STORE] if is_workspace(value) else []
     if len(stores) != 1:
         raise Refusal(matmul, f"expected elementwise ops that compute {'AB'[number]}, the register operand")
+    if value == _home_of(matmul.operands[1 - number]):
+        raise Refusal(matmul, "elementwise ops compute one operand that is A and B; a register operand is one of them")
     return stores[0]
 
 
