@@ -80,6 +80,11 @@ CASES = [
     (pitched(70, 72, 40, (48, 8), (80, 16), (96, 8)), "wgmma_multistage", TILES),
     (MERGED.read_text(), "wgmma", TILES),
     (MERGED.read_text(), "wgmma", {**DIRECT, "split_k": 2, "persistent_blocks": 0}),
+    (
+        MERGED.read_text().replace("f16", "f32").replace("arith.truncf %in : f32 to f32", "arith.negf %in : f32"),
+        "wgmma",
+        {"split_f32": "registers"},
+    ),
     (MERGED.read_text(), "mma_sync", WARPS),
     (MERGED.read_text(), "wmma", WARPS),
     (pitched(5, 72, 40, (48, 8), (80, 16), (96, 8)), "wgmma", {"block_m": 128, "block_n": 16, "swap_operands": True}),

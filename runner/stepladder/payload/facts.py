@@ -69,6 +69,7 @@ FACTS = (
     "products",
     "is_f32",
     "windows",
+    "read_windows",
     "windows_aligned",
     "is_i8",
     "has_private_tiles",
@@ -120,6 +121,7 @@ def problem_facts(problem: Problem) -> Facts:
         "approximates": int(approximates(problem)),
         "is_f32": int(problem.a_type == "f32"),
         "windows": int(problem.has_windows),
+        "read_windows": sum(problem.window(role) is not None for role in "ab"),
         "windows_aligned": int(_windows_are_aligned(problem)),
         "is_i8": int(problem.a_type == "i8"),
         # Of dumps alone: steps make the tiles that they need.
@@ -216,6 +218,7 @@ def type_facts(module: ir.Module) -> Facts:
         ),
         "result_bits": 32,
         "windows": int(bool(walk(module, CAST))),
+        "read_windows": int(bool(walk(module, CAST))),
         "approximates": int(module_approximates(module, consumers)),
         "is_f32": int(not types.isdisjoint(("f32", "tf32"))),
         "is_i8": int("i8" in (*types, noted.get("a_type"))),

@@ -26,7 +26,7 @@ def is_divisible(text: str, name: str, request: Request) -> bool:
     """Tells whether a payload of one kernel can be compiled as a function of several too.
 
     The matmuls of a pair may be a kernel each, as may the cast of an operand of a type that kernels do not multiply,
-    and products of digits.
+    products of digits, and the transpose of a result whose batch is behind its rows.
 
     Args:
         text: the payload; `name`: its file.
@@ -44,7 +44,7 @@ def is_divisible(text: str, name: str, request: Request) -> bool:
         problem = find_matmul(selection.module).problem
     except StepladderError:
         return False
-    return _is_of_other_types(problem, request)
+    return problem.c_window is not None or _is_of_other_types(problem, request)
 
 
 def _is_of_other_types(problem: Problem, request: Request) -> bool:

@@ -45,7 +45,7 @@ module attributes {transform.with_named_sequence} {
       attributes {requires = [
         {condition = "products == 1",
          message = "a pair of f32 products requires allow_tf32 = true; a single product keeps f32 accuracy without it"},
-        {condition = "windows == 0", message = "split_f32 = registers requires whole buffers as A, B and C"},
+        {condition = "read_windows == 0", message = "split_f32 = registers requires whole buffers as A and B"},
         {condition = "cluster_m * cluster_n == 1", message = "register operands require clusters of one block"},
         {condition = "tile_scheduler == 'data_parallel'",
          message = "register operands require tile_scheduler = data_parallel"},

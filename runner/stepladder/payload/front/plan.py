@@ -238,10 +238,9 @@ def _matmul(trace: Trace, found: Contraction, result: View, number: int, c_order
     def read(view: View, op: ir.Operation) -> Read:
         """Returns what an op reads; C itself as it is written, with its batch at any place."""
         item = _read(view, op, groups)
-        if item.argument == number and flat(view.storage) == c_order:
-            part = (view.window or whole_of(c_order)).laid_out(groups)
-            return replace(item, axes=whole, part=part) if part == c.part else item
-        return item
+        is_in_c = item.argument == number and flat(view.storage) == c_order
+        is_c = is_in_c and (view.window or whole_of(c_order)).laid_out(groups) == c.part
+        return replace(item, axes=whole, part=c.part) if is_c else item
 
     start = None
     if found.start.origin is Origin.ARGUMENT:
