@@ -317,3 +317,45 @@ def test_a_refusal_names_the_line_of_the_op() -> None:
     with pytest.raises(stepladder.StepladderError, match="general' of integers without a sign") as refused:
         stepladder.compile(product, device="emulator", target="sm_80")
     assert refused.value.location and refused.value.location.endswith(":3:8")
+
+
+# The layers of JAX's `gelu(x @ w + b) @ v`: the activation reads its sums four times.
+GELU = """
+func.func public @main(%x: tensor<24x32xf16>, %w: tensor<32x64xf16>, %b: tensor<64xf16>, %v: tensor<64x32xf16>)
+    -> tensor<24x32xf32> {
+  %cubes = stablehlo.constant dense<0.044715> : tensor<24x64xf32>
+  %scale = stablehlo.constant dense<0.797884583> : tensor<24x64xf32>
+  %one = stablehlo.constant dense<1.0> : tensor<24x64xf32>
+  %half = stablehlo.constant dense<0.5> : tensor<24x64xf32>
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+    : (tensor<24x32xf16>, tensor<32x64xf16>) -> tensor<24x64xf32>
+  %1 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<64xf16>) -> tensor<24x64xf16>
+  %2 = stablehlo.convert %1 : (tensor<24x64xf16>) -> tensor<24x64xf32>
+  %3 = stablehlo.add %0, %2 : tensor<24x64xf32>
+  %4 = stablehlo.multiply %3, %3 : tensor<24x64xf32>
+  %5 = stablehlo.multiply %4, %3 : tensor<24x64xf32>
+  %6 = stablehlo.multiply %5, %cubes : tensor<24x64xf32>
+  %7 = stablehlo.add %3, %6 : tensor<24x64xf32>
+  %8 = stablehlo.multiply %7, %scale : tensor<24x64xf32>
+  %9 = stablehlo.tanh %8 : tensor<24x64xf32>
+  %10 = stablehlo.add %9, %one : tensor<24x64xf32>
+  %11 = stablehlo.multiply %10, %half : tensor<24x64xf32>
+  %12 = stablehlo.multiply %3, %11 : tensor<24x64xf32>
+  %13 = stablehlo.convert %12 : (tensor<24x64xf32>) -> tensor<24x64xf16>
+  %14 = stablehlo.dot_general %13, %v, contracting_dims = [1] x [0]
+    : (tensor<24x64xf16>, tensor<64x32xf16>) -> tensor<24x32xf32>
+  return %14 : tensor<24x32xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
+def test_an_activation_of_many_ops_is_fused(target: str) -> None:
+    rng = np.random.default_rng(0)
+    made = stepladder.compile(GELU, device="emulator", target=target)
+    assert isinstance(made, stepladder.Function)
+    assert [launch.stage for launch in made.manifest.launches] == ["main_matmul_0", "main_matmul_1"]
+    x, w, b, v = (rng.uniform(-1, 1, item.shape).astype(np.float16) for item in made.inputs)
+    sums = x.astype(np.float64) @ w.astype(np.float64) + b
+    hidden = 0.5 * sums * (1 + np.tanh(0.797884583 * (sums + 0.044715 * sums**3)))
+    assert np.abs(made(x, w, b, v) - hidden @ v.astype(np.float64)).max() < 0.02

@@ -35,8 +35,10 @@ from stepladder.payload import zero_points
 from stepladder.payload.reductions import is_reduction, reduction_of
 from stepladder.runtime.errors import StepladderError
 
-# Ops after a stage that are looked at together: one alone, such as a reshape, may not be what a kernel computes.
+# Groups that the front refuses before a stage ends: one op alone, such as a reshape, may not be what a kernel computes.
 _AHEAD = 4
+# Ops after a stage that are looked at together, as those of a GELU are, which read the sums several times.
+_FURTHEST = 64
 
 
 class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
@@ -267,12 +269,12 @@ def _grown(
     Ops are added in the order of the function. A group that only one value of is used outside may be a stage; one that
     several values of are used outside may become one with the next op, as that of x * sigmoid(x) does.
     """
-    group, ahead = list(ops), 0
-    while ahead < _AHEAD:
+    group, ahead, refused = list(ops), 0, 0
+    while ahead < _FURTHEST and refused < _AHEAD:
         user = _next_user(product, group, ignored)
         if user is None:
             break
-        ahead += 1
+        ahead, is_refused = ahead + 1, False
         layouts = layout_sources(user, [operand for operand in user.operands if not _is_from(operand, group)])
         partner = _partner(user, group) if with_pairs else []
         pair = [with_producers([*group, *partner, user], STARTS)] if partner else []
@@ -281,9 +283,13 @@ def _grown(
         for attempt in (*pair, *attempts):
             # What only ignored ops use is a result all the same: a kernel writes one matrix at least.
             values = _used_outside(product, attempt, ignored) or [user.results[0]]
-            if len(values) == 1 and refusal_of(attempt, values[0], columns=columns) is None:
-                ops, result, group, ahead = attempt, values[0], attempt, 0
+            if len(values) > 1:
+                continue
+            if refusal_of(attempt, values[0], columns=columns) is None:
+                ops, result, group, ahead, refused, is_refused = attempt, values[0], attempt, 0, 0, False
                 break
+            is_refused = True
+        refused += is_refused
     return ops, result
 
 
