@@ -122,3 +122,81 @@ def test_a_padding_of_less_than_nothing_by_numbers_of_places_is_refused() -> Non
     with pytest.raises(StepladderError) as caught:
         stepladder.compile(text, device="emulator", target="sm_80")
     assert "tensor.pad by -1 elements" in caught.value.render()
+
+
+# A batch of products of one row, which kernels without matrix units compute.
+ROWS = """func.func @f(%a: memref<4x1x32xf32>, %b: memref<4x32x16xf32>, %c: memref<4x1x16xf32>) {
+  linalg.batch_matmul ins(%a, %b : memref<4x1x32xf32>, memref<4x32x16xf32>) outs(%c : memref<4x1x16xf32>)
+  return
+}
+"""
+FROM_ZERO = ROWS.replace(
+    ") {\n",
+    """) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%c : memref<4x1x16xf32>)
+""",
+    1,
+)
+
+
+def rows() -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.integers(-3, 4, shape).astype(np.float32) for shape in ((4, 1, 32), (4, 32, 16), (4, 1, 16))]
+
+
+def test_a_buffer_that_is_read_and_written_is_changed(tmp_path: Path) -> None:
+    """In its place, or in `out`, also of a bundle that is loaded."""
+    function = stepladder.compile(ROWS, device="emulator", target="sm_80")
+    assert isinstance(function, stepladder.Function) and function.updated == {0: 2}
+    path = tmp_path / "rows.bundle"
+    function.save(path)
+    a, b, c = rows()
+    for made in (function, stepladder.load(path, device="emulator")):
+        for place in (False, True):
+            held = c.copy()
+            got = made(a, b, held) if place else made(a, b, out=held)
+            assert got is held
+            np.testing.assert_array_equal(held, a @ b + c)
+    apart = np.empty_like(c)
+    assert function(a, b, c, out=apart) is apart
+    np.testing.assert_array_equal(apart, a @ b + c)
+    with pytest.raises(stepladder.ArgumentError, match="argument 'out' is missing: the function reads it"):
+        function(a, b)
+
+
+def test_a_buffer_that_is_written_follows_the_others() -> None:
+    function = stepladder.compile(FROM_ZERO, device="emulator", target="sm_80")
+    assert isinstance(function, stepladder.Function) and not function.updated
+    a, b, c = rows()
+    for got in (function(a, b), function(a, b, out=c), function(a, b, c)):
+        np.testing.assert_array_equal(got, a @ b)
+    np.testing.assert_array_equal(c, a @ b)
+    with pytest.raises(stepladder.ArgumentError, match="4 arrays were passed, and the function takes 2"):
+        function(a, b, c, c)
+
+
+# Two buffers that are changed beside one that is written.
+THREE = """func.func @f(%a: memref<8x16xf16>, %b: memref<16x8xf16>, %c: memref<8x8xf32>, %d: memref<8x8xf32>,
+    %e: memref<8x8xf32>) {
+  linalg.matmul ins(%a, %b : memref<8x16xf16>, memref<16x8xf16>) outs(%c : memref<8x8xf32>)
+  linalg.matmul ins(%a, %b : memref<8x16xf16>, memref<16x8xf16>) outs(%d : memref<8x8xf32>)
+  memref.copy %c, %e : memref<8x8xf32> to memref<8x8xf32>
+  return
+}
+"""
+
+
+def test_several_buffers() -> None:
+    function = stepladder.compile(THREE, device="emulator", target="sm_80")
+    assert isinstance(function, stepladder.Function) and function.updated == {0: 2, 1: 3}
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((8, 16), (16, 8)))
+    product = a.astype(np.float32) @ b.astype(np.float32)
+    for names in ("cd", "cde", ""):
+        held = dict(zip("cde", (np.full((8, 8), number, np.float32) for number in (1, 2, 9))))
+        placed = [held[name] for name in names]
+        outs = function(a, b, *placed, out=None if placed else list(held.values()))
+        assert outs[0] is held["c"] and outs[1] is held["d"] and (outs[2] is held["e"]) == (names != "cd")
+        for got, start in zip(outs, (1, 2, 1)):
+            np.testing.assert_array_equal(got, product + start)

@@ -13,9 +13,9 @@ from stepladder.api import building
 from stepladder.api.building import EMULATOR, BuiltFunction, exclusive
 from stepladder.api.errors import ArgumentError, not_copied
 from stepladder.api.kernel import Device, current_stream, device_of
-from stepladder.api.results import empty_like, place_number, stream_of
+from stepladder.api.results import copy_onto, empty_like, place_number, stream_of
 from stepladder.api.scalars import is_number, view_of_number
-from stepladder.api.signature import Parameter, Signature
+from stepladder.api.signature import Parameter, Signature, bytes_of
 from stepladder.api.tensors import KnownTensors
 from stepladder.api.views import View, check_on_host, row_major, view_of
 from stepladder.runtime.bundle import FunctionBuffer, FunctionBundle, FunctionManifest
@@ -42,6 +42,8 @@ class Function:
         kept: indices of the arguments that no kernel that may still run at a call writes.
         in_place: positions in `inputs` of the arguments whose memory results take, by those in `outputs`: a call
             changes these arrays, and returns them.
+        updated: positions in `inputs` of the buffers of a payload that it reads and writes, by those of what they hold
+            afterwards in `outputs`.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Function:
             for number, (place, _) in enumerate(bundle.manifest.of_kind("result"))
             if place in bundle.manifest.aliases
         }
+        self.updated = _updated(bundle)
         self.constant_weights = constant_weights
         numbers = [item.number for _, item in bundle.manifest.of_kind("argument")]
         kept = range(len(numbers)) if weights is None else weights
@@ -150,7 +153,9 @@ class Function:
         """Runs the function.
 
         Args:
-            arrays: of `inputs`, in order; for one without axes, such as a number of a payload, also a number.
+            arrays: of `inputs`, in order; for one without axes, such as a number of a payload, also a number. Arrays
+                of `updated`, which the call changes, may be among them or in `out`, and results that are no such
+                arrays may follow as the last ones.
             out: the result, or a sequence of the results; new arrays of the same library if None.
             stream: handle or object of the stream to launch on; the one that the arrays' library uses now if None.
 
@@ -161,8 +166,11 @@ class Function:
             ArgumentError: an argument that is not accepted; the message names it.
             CudaError: the driver refuses a launch, or, for NumPy arrays, a kernel fails.
         """
+        arrays, out = self._with_buffers(arrays, out)
         given = None if out is None else (out,) if len(self.outputs) == 1 else out
-        if given is None or (isinstance(given, (list, tuple)) and len(given) == len(self.outputs)):
+        if not self.updated and (
+            given is None or (isinstance(given, (list, tuple)) and len(given) == len(self.outputs))
+        ):
             launched = self._tensors.launch(arrays, None if given is None else tuple(given), stream)
             if launched is not None:
                 return launched[0] if len(launched) == 1 else tuple(launched)
@@ -187,6 +195,9 @@ class Function:
             own = self.in_place.get(number)
             if own is not None and views[own].address != view.address:
                 raise ArgumentError(f"argument '{item.name}' must be '{self.inputs[own].name}', whose memory it takes")
+            before = self.updated.get(number)
+            if before is not None and views[before].address == view.address:
+                own = before
             apart = [place for place in range(len(views)) if place != own]
             others = Signature(tuple(self.inputs[place] for place in apart), item)
             others.check_overlap([views[place] for place in apart], view)
@@ -204,12 +215,41 @@ class Function:
             prepared = self._on_gpu(device)
             for place in numbers:
                 views[place] = place_number(prepared.gpu, views[place], outs[0], stream, on)
-            addresses = tuple(view.address for view in (*views, *outs))
+            # Kernels read the memory of an array that the call changes while they write the result.
+            taken = {view.address for place, view in enumerate(views) if place in self.updated.values()}
+            made = [
+                empty_like(view, item.type, item.shape, stream) if view.address in taken else view
+                for item, view in zip(self.outputs, outs)
+            ]
+            addresses = tuple(view.address for view in (*views, *made))
             prepared.launch(addresses, on)
-            if not numbers and (out is not None or not self.in_place):
+            for item, view, other in zip(self.outputs, outs, made):
+                if other is not view:
+                    copy_onto(prepared.gpu, view, other, bytes_of(item), on)
+            if not numbers and not self.updated and (out is not None or not self.in_place):
                 self._tensors.remember(arrays, [view.array for view in outs], out is None, prepared, addresses, on)
         results = tuple(view.array for view in outs)
         return results[0] if len(results) == 1 else results
+
+    def _with_buffers(self, arrays: tuple[object, ...], out: object) -> tuple[tuple[object, ...], object]:
+        """Returns the arrays of all inputs, and those of the results: a buffer that the payload reads and writes is
+        both, and results may follow the inputs."""
+        count, changed, inputs = len(self.outputs), self.updated, len(self.inputs)
+        if out is None and len(arrays) in (inputs, inputs + count - len(changed)) and (changed or len(arrays) > inputs):
+            rest = iter(arrays[inputs:])
+            outs = [arrays[changed[place]] if place in changed else next(rest, None) for place in range(count)]
+            return arrays[:inputs], outs[0] if count == 1 else outs
+        if not changed or len(arrays) != inputs - len(changed):
+            return arrays, out
+        if out is None:
+            raise ArgumentError(f"argument '{self.outputs[min(changed)].name}' is missing: the function reads it")
+        given = [out] if count == 1 else out
+        if not isinstance(given, (list, tuple)) or len(given) != count:
+            return arrays, out
+        taken = list(arrays)
+        for number, place in sorted((number, place) for place, number in changed.items()):
+            taken.insert(number, given[place])
+        return tuple(taken), out
 
     def _outs(
         self, views: Sequence[View], in_memory: Sequence[View], out: object, handle: int | None, stream: object
@@ -229,7 +269,12 @@ class Function:
             if not isinstance(out, (list, tuple)) or len(out) != len(self.outputs):
                 raise ArgumentError(f"argument 'out' must be a sequence of {len(self.outputs)} arrays")
             given = out
-        seen = [view_of(item.name, array, handle) for item, array in zip(self.outputs, given)]
+        seen = [
+            empty_like(in_memory[0], item.type, item.shape, stream)
+            if array is None
+            else view_of(item.name, array, handle)
+            for item, array in zip(self.outputs, given)
+        ]
         for item, view in zip(self.outputs, seen):
             item.check(view)
         return seen
@@ -272,6 +317,18 @@ class Function:
                 status=FAILED,
             )
         return results
+
+
+def _updated(bundle: FunctionBundle) -> dict[int, int]:
+    """Returns which of the inputs holds which of the results afterwards, by the places of the results."""
+    after = [bundle.reference.arguments[item.number].after for _, item in bundle.manifest.of_kind("argument")]
+    rest = list(enumerate(item.value for item in bundle.reference.results))
+    found: dict[int, int] = {}
+    for place, value in enumerate(after):
+        number = next((number for number, held in rest if held == value and number not in found), None)
+        if value is not None and number is not None:
+            found[number] = place
+    return found
 
 
 def _parameter(buffer: FunctionBuffer, name: str | None = None) -> Parameter:

@@ -7,6 +7,8 @@ from stepladder.payload.refusal import refuse
 
 # The attribute of an argument that names the result which takes its memory, as JAX writes it for `donate_argnums`.
 ALIAS = "tf.aliasing_output"
+# The attribute of an argument that was a buffer, with the number of the result that it holds afterwards.
+UPDATED = "stepladder.updated_to"
 
 
 def donated(function: ir.Operation) -> dict[int, int]:
@@ -15,10 +17,25 @@ def donated(function: ir.Operation) -> dict[int, int]:
     Args:
         function: a `func.func`.
     """
+    return _marked(function, ALIAS)
+
+
+def updated(function: ir.Operation) -> dict[int, int]:
+    """Returns the numbers of the results that buffers hold afterwards, by the numbers of the arguments that have what
+    they hold before.
+
+    Args:
+        function: a `func.func` on tensors.
+    """
+    return _marked(function, UPDATED)
+
+
+def _marked(function: ir.Operation, name: str) -> dict[int, int]:
+    """Returns the values of an attribute, by the numbers of the arguments that have it."""
     if "arg_attrs" not in function.attributes:
         return {}
     marks = [ir.DictAttr(item) for item in ir.ArrayAttr(function.attributes["arg_attrs"])]
-    return {number: ir.IntegerAttr(mark[ALIAS]).value for number, mark in enumerate(marks) if ALIAS in mark}
+    return {number: ir.IntegerAttr(mark[name]).value for number, mark in enumerate(marks) if name in mark}
 
 
 def is_memref(value: ir.Value) -> bool:

@@ -15,6 +15,7 @@ from stepladder.mlir.overlaps import are_apart
 from stepladder.mlir.traverse import attributes_of, origin, producer, walk
 from stepladder.mlir.types import is_number
 from stepladder.payload import branches
+from stepladder.payload.arguments import UPDATED
 from stepladder.payload.raised_ops import (
     as_number,
     decides,
@@ -78,7 +79,7 @@ def raised(function: ir.Operation) -> ir.Module:
     """Returns a module with a function on tensors that computes what a function on buffers does.
 
     Its arguments are those that are read, in their order. Its results are those of the function, and then what each
-    buffer holds that is written, in the order of the arguments.
+    buffer holds that is written, in the order of the arguments. One that is both names its result (`UPDATED`).
 
     Args:
         function: for which `is_raisable` holds; it stays as it is.
@@ -101,8 +102,12 @@ def raised(function: ir.Operation) -> ir.Module:
             )
         locations = [argument.location for argument in function.regions[0].blocks[0].arguments]
         block = new.regions[0].blocks.append(*map(_raised_type, types), arg_locs=locations)
-    _Raising(function, block).run()
+    marks = _Raising(function, block).run()
     set_signature(new, [value.type for value in _terminator(block).operands])
+    if any(mark is not None for mark in marks):
+        i32 = ir.IntegerType.get_signless(32)
+        own = ({} if mark is None else {UPDATED: ir.IntegerAttr.get(i32, mark)} for mark in marks)
+        new.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(item) for item in own])
     assert module.operation.verify()
     return module
 
@@ -140,19 +145,29 @@ class _Raising:
         self.known: dict[ir.Value, ir.Value] = dict(arguments)
         self.written: set[ir.Value] = set()
 
-    def run(self) -> None:
-        """Raises all ops, and leaves out the arguments that nothing reads."""
+    def run(self) -> list[int | None]:
+        """Raises all ops, and leaves out the arguments that nothing reads.
+
+        Returns:
+            The numbers of the results that the arguments hold afterwards; None of those that are not written.
+        """
         *ops, end = (op.operation for op in self.old.operations)
         for op in ops:
             with ir.InsertionPoint(self.block), op.location:
                 self._raise(op)
         results = [self._read(value, end) if _is_memory(value) else self.known[value] for value in end.operands]
-        results += [self.held[value] for value in self.old.arguments if value in self.written]
+        written = [value for value in self.old.arguments if value in self.written]
+        numbers = {value: len(results) + place for place, value in enumerate(written)}
+        results += [self.held[value] for value in written]
         with ir.InsertionPoint(self.block), end.location:
             ir.Operation.create("func.return", operands=results)
+        marks: list[int | None] = []
         for old, new in reversed(list(zip(self.old.arguments, list(self.block.arguments)))):
             if _is_memory(old) and not list(new.uses):
                 self.block.erase_argument(new.arg_number)
+            else:
+                marks.insert(0, numbers.get(old))
+        return marks
 
     def _raise(self, op: ir.Operation) -> None:
         """Creates the counterpart of an op."""

@@ -13,6 +13,7 @@ from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.payload import reference_export
+from stepladder.payload.arguments import updated
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.selection import Selection
 from stepladder.pipeline import attention_choice, library
@@ -104,7 +105,7 @@ def divide(text: str, name: str, request: Request, *, pairs: bool) -> Divided:
     results = len(ir.FunctionType(type_of(walk(selection.module, "func.func")[0])).results)
     roles = {number: f"argument{number}" for number in range(arguments)}
     roles |= {arguments + number: f"result{number}" for number in range(results)}
-    reference = reference_export.export(selection.module, roles)
+    reference = _with_updates(reference_export.export(selection.module, roles), selection)
     pipelines = pipelines_for(request.pipeline, target)
     # `wgmma` alone multiplies one kind of fp8 by the other, and is what an attention is multiplied by.
     settings = {"pairs": pairs, **dict.fromkeys(("mixed_fp8", "attention"), has_step(pipelines, "convert_to_wgmma"))}
@@ -136,6 +137,14 @@ def divide(text: str, name: str, request: Request, *, pairs: bool) -> Divided:
             run = grouped
     diagnostics.name_payload(name)  # what was parsed since has other names
     return Divided(run, with_pitches(texts, run), selection, arguments, reference, request, target, is_chosen)
+
+
+def _with_updates(program: Program, selection: Selection) -> Program:
+    """Returns the reference of a function with what the buffers hold afterwards that it reads and writes."""
+    arguments = list(program.arguments)
+    for number, result in updated(walk(selection.module, "func.func")[0]).items():
+        arguments[number] = dataclasses.replace(arguments[number], after=program.results[result].value)
+    return dataclasses.replace(program, arguments=tuple(arguments))
 
 
 def _division(request: Request, settings: Mapping[str, KnobValue]) -> Request:
