@@ -80,11 +80,6 @@ CASES = [
     (pitched(70, 72, 40, (48, 8), (80, 16), (96, 8)), "wgmma_multistage", TILES),
     (MERGED.read_text(), "wgmma", TILES),
     (MERGED.read_text(), "wgmma", {**DIRECT, "split_k": 2, "persistent_blocks": 0}),
-    (
-        MERGED.read_text().replace("f16", "f32").replace("arith.truncf %in : f32 to f32", "arith.negf %in : f32"),
-        "wgmma",
-        {"split_f32": "registers"},
-    ),
     (MERGED.read_text(), "mma_sync", WARPS),
     (MERGED.read_text(), "wmma", WARPS),
     (pitched(5, 72, 40, (48, 8), (80, 16), (96, 8)), "wgmma", {"block_m": 128, "block_n": 16, "swap_operands": True}),
@@ -133,6 +128,11 @@ BATCH = """func.func @batch(%A: memref<3x40x24xf16, strided<[2000, 48, 1]>>, %B:
 @pytest.mark.parametrize("pipeline, knobs", [("wgmma", TILES), ("mma_sync", WARPS)])
 def test_right_at_each_step(text: str, pipeline: str, knobs: dict[str, bool | int | str]) -> None:
     assert_right_at_each_step(text, pipeline, knobs)
+
+
+def test_f32_is_split_in_registers_where_c_alone_is_a_part() -> None:
+    text = MERGED.read_text().replace("f16", "f32").replace("arith.truncf %in : f32 to f32", "arith.negf %in : f32")
+    assert_right_at_each_step(text, "wgmma", {**TILES, "block_n": 64, "split_f32": "registers"})
 
 
 def test_the_problem_says_where_operands_are() -> None:
