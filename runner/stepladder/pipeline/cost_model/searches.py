@@ -59,9 +59,9 @@ _USEFUL_WARPGROUP = (
     # both parts of all matrices to memory.
     "split_f32 == 'kernels' or is_f32 and not allow_tf32",
     "split_f32 != 'registers' or batched or m >= 4 * n and n <= 512",
-    # B is split in shared memory where TMA loads it as it is, and transposed there from rows along n.
-    "split_f32 != 'shared' or schedule == 'cooperative' and (k if b_layout == 'column' else n) * b_bits % 128 == 0",
-    "split_f32 != 'shared' or b_layout == 'column' or block_n * block_k <= 4096 * consumer_warpgroups",
+    # B is split in shared memory where TMA loads it as it is; an N-major B is transposed there.
+    "split_f32 != 'shared' or schedule == 'cooperative' and (n if b_transposed == 1 else k) * b_bits % 128 == 0",
+    "split_f32 != 'shared' or b_transposed == 0 or block_n * block_k <= 4096 * consumer_warpgroups",
     # Rows of C that TMA does not take are stored as whole rows, where these can begin anywhere.
     "epilogue != 'rows' or n * result_bits % 128",
     (
