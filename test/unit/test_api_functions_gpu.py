@@ -68,6 +68,27 @@ def test_states_are_written_and_read_in_a_result(torch: ModuleType) -> None:
     assert torch.equal(states[-1], last)
 
 
+def test_buffers_that_are_read_and_written_are_changed(torch: ModuleType) -> None:
+    from test_functions_in_python import ROWS
+
+    function = stepladder.compile(ROWS)
+    a, b = random(torch, 4, 1, 32, dtype=torch.float32), random(torch, 4, 32, 16, dtype=torch.float32)
+    start = random(torch, 4, 1, 16, dtype=torch.float32)
+    held = start.clone()
+    for calls in range(1, 21):  # at last as a graph
+        assert function(a, b, held) is held
+        close(held, start.double() + calls * (a.double() @ b.double()), 1e-5)
+
+
+@pytest.mark.parametrize("target", ["sm_80", ""])
+def test_merged_heads(torch: ModuleType, target: str) -> None:
+    text = (Path(__file__).parents[1] / "inputs" / "payloads" / "merged_heads.mlir").read_text()
+    kernel = stepladder.compile(text, **({"target": target} if target else {}))
+    p, v = random(torch, 3, 40, 56, dtype=torch.float16), random(torch, 3, 56, 24, dtype=torch.float16)
+    wanted = (p.float() @ v.float()).half().permute(1, 0, 2).reshape(40, 72)
+    close(kernel(p, v), wanted)
+
+
 def test_functions_on_streams_from_threads_and_in_a_graph(torch: ModuleType) -> None:
     """Each stream has a workspace of its own; a known set of tensors is launched without a check, later as a graph."""
     function = stepladder.compile((Path(__file__).parents[1] / "inputs" / "functions" / "chain.mlir").read_text())
