@@ -18,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
+import render_batches
 import render_choice
 import render_elected
 import render_emulator
@@ -78,6 +79,7 @@ def ablation_overview() -> str:
 REGIONS: dict[str, Callable[[], str]] = {
     "ablation": ablation_overview,
     **render_warp.REGIONS,
+    **render_batches.REGIONS,
     **render_choice.REGIONS,
     **render_elected.REGIONS,
     **render_fit.REGIONS,

@@ -74,7 +74,7 @@ _MULF = functools.partial(_PRODUCT, "body", 0)
         (_MULF("type")("f16"), "'instructions[1].body[0].type' must be f32 for arith.mulf, got f16"),
         (_MULF("operand_type")("i8"), "'instructions[1].body[0].operand_type' must be that of the last operand"),
         (_MULF("result")(10), "'instructions[1].body[0].result' defines value 10 again"),
-        (_MULF("operands")([10, 0]), "'instructions[1].body[0].operands' has 0, of 64x32xf32: a body reads single"),
+        (_MULF("operands")([10, 0]), "'instructions[1].body[0].operands' has 0, of 64x32xf32: a body reads scalars"),
         (_MULF("attribute")(1), "'instructions[1].body[0].attribute' must be null for arith.mulf, got 1"),
     ],
 )
