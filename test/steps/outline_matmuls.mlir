@@ -125,6 +125,24 @@ func.func @two_uses(%a: tensor<8x16xf16>, %b: tensor<16x8xf16>, %c: tensor<8x8xf
 
 // -----
 
+// One in bf16 has sums in f32, to which the value is added before they are rounded.
+// CHECK-LABEL: func.func @rounded_once(
+// CHECK: func.func private @rounded_once_matmul_0(
+// CHECK-SAME: [[c:%arg2]]: tensor<8x8xbf16>
+// CHECK: [[sums:%.+]] = linalg.matmul ins({{.*}}) outs({{.*}}) -> tensor<8x8xf32>
+// CHECK: linalg.generic {{.*}} ins([[sums]], [[c]] : tensor<8x8xf32>, tensor<8x8xbf16>)
+// CHECK: [[wide:%.+]] = arith.extf
+// CHECK-NEXT: [[total:%.+]] = arith.addf %{{.+}}, [[wide]]
+// CHECK-NEXT: arith.truncf [[total]]
+// CHECK: // -----
+func.func @rounded_once(%a: tensor<8x16xbf16>, %b: tensor<16x8xbf16>, %c: tensor<8x8xbf16>) -> tensor<8x8xbf16> {
+  %sums = linalg.matmul ins(%a, %b : tensor<8x16xbf16>, tensor<16x8xbf16>) outs(%c : tensor<8x8xbf16>)
+      -> tensor<8x8xbf16>
+  return %sums : tensor<8x8xbf16>
+}
+
+// -----
+
 // A batch of products with one row each is no matmul of matrix units.
 //
 // CHECK-LABEL: func.func @vectors(

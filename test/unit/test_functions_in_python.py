@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -200,3 +201,25 @@ def test_several_buffers() -> None:
         assert outs[0] is held["c"] and outs[1] is held["d"] and (outs[2] is held["e"]) == (names != "cd")
         for got, start in zip(outs, (1, 2, 1)):
             np.testing.assert_array_equal(got, product + start)
+
+
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_a_matmul_in_bf16_that_accumulates_rounds_once(batch: tuple[int, ...]) -> None:
+    """In each kernel of a function, as in one by itself: sums in f32, to which C is added before they are rounded."""
+    name = "linalg.batch_matmul" if batch else "linalg.matmul"
+    extents = {"a": (16, 64), "b": (64, 32), "c": (16, 32), "w": (32, 24), "d": (16, 24)}
+    of = {key: f"tensor<{'x'.join(map(str, (*batch, *value)))}xbf16>" for key, value in extents.items()}
+    text = f"""func.func @f({", ".join(f"%{key}: {type_}" for key, type_ in of.items())}) -> {of["d"]} {{
+  %p = {name} ins(%a, %b : {of["a"]}, {of["b"]}) outs(%c : {of["c"]}) -> {of["c"]}
+  %q = {name} ins(%p, %w : {of["c"]}, {of["w"]}) outs(%d : {of["d"]}) -> {of["d"]}
+  return %q : {of["d"]}
+}}"""
+    rng = np.random.default_rng(0)
+    a, b, c, w, d = (rng.standard_normal((*batch, *extent)).astype(ml_dtypes.bfloat16) for extent in extents.values())
+    got = stepladder.compile(text, device="emulator", target="sm_80")(a, b, c, w, d)
+
+    def exactly(left: np.ndarray, right: np.ndarray, start: np.ndarray) -> np.ndarray:
+        left, right, start = (array.astype(np.float64) for array in (left, right, start))
+        return (left @ right + start).astype(ml_dtypes.bfloat16)
+
+    np.testing.assert_array_equal(got, exactly(exactly(a, b, c), w, d))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.dialect import Rewriter
 from stepladder.extension.lib.stages import is_elementwise, is_start
-from stepladder.mlir.bindings import ir
+from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
-from stepladder.mlir.traverse import producer, walk
+from stepladder.mlir.traverse import attributes_of, producer, walk
 from stepladder.payload.consumers import reads_output
 
 
@@ -110,24 +110,52 @@ def with_wide_sums(product: ir.Operation, rewriter: Rewriter) -> list[ir.Operati
         product: a contraction, which a matmul with sums in f32 replaces.
         rewriter: of the transform op.
     """
-    type_ = ir.RankedTensorType(product.results[0].type)
     start = producer(product.operands[2])
-    if product.name != "linalg.matmul" or not isinstance(type_.element_type, ir.BF16Type):
+    if not sums_are_widened(product) or start is None or start.name != "linalg.fill":
         return [product]
-    if start is None or start.name != "linalg.fill":
-        return [product]
+    return _widen_sums(product, [], rewriter)
+
+
+def add_in_wide_sums(product: ir.Operation, rewriter: Rewriter) -> ir.Operation:
+    """Returns the matmul in f32, from zeros, that replaces one in bf16 which accumulates: what it starts from is added
+    to the sums, which are rounded once.
+
+    Args:
+        product: a matmul of `sums_are_widened`.
+        rewriter: of the transform op.
+    """
+    return _widen_sums(product, [product.operands[2]], rewriter)[0]
+
+
+def sums_are_widened(product: ir.Operation) -> bool:
+    """Tells whether kernels add the products of a matmul in a wider type than that of its result.
+
+    Args:
+        product: a contraction.
+    """
+    element = ir.RankedTensorType(product.results[0].type).element_type
+    return product.name in ("linalg.matmul", "linalg.batch_matmul") and isinstance(element, ir.BF16Type)
+
+
+def _widen_sums(product: ir.Operation, added: list[ir.Value], rewriter: Rewriter) -> list[ir.Operation]:
+    """Replaces a matmul by one in f32 from zeros, and an op that adds tensors to its sums and rounds them; returns
+    both."""
+    type_ = ir.RankedTensorType(product.results[0].type)
     f32 = ir.F32Type.get()
     identity = ir.AffineMap.get_identity(type_.rank)
     with ir.InsertionPoint(product), product.location:
         wide = ir.RankedTensorType.get(type_.shape, f32)
         empty = ir.Operation.create("tensor.empty", results=[wide]).results[0]
         zeros = create_named_op("linalg.fill", [constant(f32, 0)], empty).results[0]
-        maps = {"indexing_maps": product.attributes["indexing_maps"]}
-        sums = create_named_op("linalg.matmul", list(product.operands)[:2], zeros, maps)
+        maps = {name: value for name, value in attributes_of(product).items() if name == "indexing_maps"}
+        sums = create_named_op(product.name, list(product.operands)[:2], zeros, maps)
         output = ir.Operation.create("tensor.empty", results=[type_]).results[0]
-        rounding, body = create_generic([sums.results[0]], [output], [identity, identity])
+        inputs = [sums.results[0], *added]
+        rounding, body = create_generic(inputs, [output], [identity] * (len(inputs) + 1))
         with ir.InsertionPoint(body):
-            narrow = ir.Operation.create("arith.truncf", results=[type_.element_type], operands=[body.arguments[0]])
-            ir.Operation.create("linalg.yield", operands=list(narrow.results))
+            total: ir.Value = body.arguments[0]
+            for argument in list(body.arguments)[1:-1]:
+                total = arith.addf(total, arith.extf(f32, argument))
+            ir.Operation.create("linalg.yield", operands=[arith.truncf(type_.element_type, total)])
     rewriter.replace_op(product, rounding.results)
     return [sums, rounding]

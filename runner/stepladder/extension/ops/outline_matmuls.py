@@ -7,7 +7,13 @@ from stepladder.extension.lib.columns import dissolve
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.narrow_constants import narrow_constants
-from stepladder.extension.lib.plain_operands import fold_transposes, simplify, with_wide_sums
+from stepladder.extension.lib.plain_operands import (
+    add_in_wide_sums,
+    fold_transposes,
+    simplify,
+    sums_are_widened,
+    with_wide_sums,
+)
 from stepladder.extension.lib.products import (
     dequantizing_ops,
     is_batch_of_vectors,
@@ -101,7 +107,8 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
         _store_constants(product)
         _read_apart(product)
         columns = bool(op.columns.value)
-        least, result = smallest(_from_zeros(product), columns=columns)
+        product = _from_zeros(product, rewriter)
+        least, result = smallest(product, columns=columns)
         ops, results = _stage(product, least, result, with_pairs=bool(op.pairs.value), columns=columns)
         made = _with_dequantizing(product, least, result) if op.dequantizing.value else least
         if made != least and sum(map(is_product, ops)) == 1:
@@ -161,12 +168,14 @@ def _is_other_number(start: ir.Operation) -> bool:
     return number is not None and number.value != 0
 
 
-def _from_zeros(product: ir.Operation) -> ir.Operation:
+def _from_zeros(product: ir.Operation, rewriter: Rewriter) -> ir.Operation:
     """Returns the matmul, from zeros, with what it starts from added after it: a kernel writes a buffer of its own."""
     initial = product.operands[2]
     source = producer(initial)
     if source is not None and source.name in STARTS and not _is_other_number(source):
         return product
+    if sums_are_widened(product):
+        return add_in_wide_sums(product, rewriter)
     type_ = ir.RankedTensorType(initial.type)
     with ir.InsertionPoint(product), product.location:
         empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
