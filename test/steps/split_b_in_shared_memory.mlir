@@ -2,6 +2,11 @@
 //
 // RUN: %stepladder-opt %s --pipeline wgmma --step split_b_in_shared_memory --set split_f32=shared --split-input-file \
 // RUN:   --verify-diagnostics | FileCheck %s
+// RUN: sed -n '/^.. An N-major B/,/^}/s/nx = %%c128/nx = %%c32/;/^.. An N-major B/,/^}/p' %s > %t.mlir
+// RUN: %refused 1 %stepladder-opt %t.mlir --pipeline wgmma --step split_b_in_shared_memory --set split_f32=shared \
+// RUN:   | FileCheck %s --check-prefix=LARGE
+
+// LARGE: a tile of B of 64 x 32 elements, which 32 threads transpose: expected at most 32 elements for each thread
 
 // A vector of 4 elements for each thread, in the order of their addresses, and a second one for 64 of them.
 // CHECK-DAG: #[[row:.+]] = affine_map<()[s0] -> (s0 floordiv 8)>
@@ -124,7 +129,7 @@ func.func @as_it_is(%A: memref<64x32xf32>, %B: memref<24x32xf32>, %C: memref<64x
 
 // -----
 
-// Rows of B lie along n: a box has 32 steps of k by 32 columns, and the threads store its parts transposed.
+// An N-major B: a box has 32 steps of k by 32 columns, and the threads store its parts transposed.
 //
 // CHECK-LABEL: func.func @transposed(
 // CHECK-SAME: %A: memref<64x32xf32>, %B: memref<32x64xf32>

@@ -229,6 +229,21 @@ def test_stores_of_parts_are_ordered(layout: str, fault: Edit | None, kinds: set
     assert found == kinds
 
 
+def test_tiles_of_b_are_split_and_transposed_without_bank_conflicts() -> None:
+    """The kernel that splits them has more wavefronts than one that does not, and as many conflicts."""
+    counters = []
+    for where in ("registers", "shared"):
+        knobs = {**KNOBS, "split_f32": where, "consumer_warpgroups": 2, "block_m": 128, "block_n": 64}
+        with mlir_context():
+            run = run_pipeline(matmul_text(128, 64, 128, **F32), "f.mlir", Request("wgmma", knobs))
+            step = next(step.text for step in run.steps if step.name == "specialize_warps")
+            emulation = Emulation(parse_payload(step, "f.mlir"))
+            given = [np.ones(type_.static_shape, np.float32) for type_ in emulation.function.argument_types]  # pyright: ignore
+            counters.append(emulation.run(given).counters)
+    wavefronts, conflicts = ([each.total(name, "shared") for each in counters] for name in ("wavefronts", "conflicts"))
+    assert wavefronts[1] > wavefronts[0] and conflicts[1] == conflicts[0]
+
+
 @pytest.mark.usefixtures("needs_ptxas")
 @pytest.mark.parametrize("form", [{}, TURNED])
 def test_the_kernel_multiplies_without_waits_between(form: dict, tmp_path: Path) -> None:
