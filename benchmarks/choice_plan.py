@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
@@ -21,6 +21,9 @@ TYPES: dict[str, Types] = {
     "bf16-bf16-row-column": ("bf16", "f32", "bf16", "row", "column"),
     "bf16-bf16-column-row": ("bf16", "f32", "bf16", "column", "row"),
     "bf16-bf16-column-column": ("bf16", "f32", "bf16", "column", "column"),
+    "fp8-bf16-row-column": ("f8E4M3FN", "f32", "bf16", "row", "column"),
+    "fp8-f32-row-column": ("f8E4M3FN", "f32", "f32", "row", "column"),
+    "i8-i32-row-column": ("i8", "i32", "i32", "row", "column"),
 }
 PIPELINE, TARGET = "wgmma", "sm_90a"
 FACTOR, EARLY_FACTOR = 1.5, 2.0
@@ -35,7 +38,8 @@ OF_A_FORM, AMONG = 3, 500
 
 @dataclass(frozen=True)
 class Job:
-    """A kernel to build: a problem, its place among the choices, its knobs (None: what `compile` takes)."""
+    """A kernel to build: a problem, its place among the choices, its knobs (None: what `compile` takes), and the knobs
+    that all kernels of a series are given."""
 
     problem: Drawn
     types: Types
@@ -43,6 +47,7 @@ class Job:
     knobs: dict[str, int | str] | None
     predicted: float
     folder: Path
+    given: Mapping[str, int | str] = field(default_factory=dict)
 
     @property
     def path(self) -> Path:
@@ -83,6 +88,7 @@ def plan(
     launches: bool = False,
     with_default: bool = False,
     early: int = 0,
+    given: Mapping[str, int | str] | None = None,
 ) -> list[Job]:
     """Returns the kernels to build for a problem.
 
@@ -98,12 +104,14 @@ def plan(
         with_default: with `variety`, what `compile` takes too.
         early: what `compile` takes, and the first so many settings that load weights early and differ in more than
             their stages; 0 for another choice.
+        given: knobs of all kernels; only what `compile` takes, and with `variety` the others, have them.
     """
-    default = Job(problem, types, DEFAULT, None, 0.0, folder)
+    given = dict(given or {})
+    default = Job(problem, types, DEFAULT, None, 0.0, folder, given)
     if early:
         return [default, *_early(problem, types, folder, early)]
     if variety:
-        jobs = _varied(problem, types, folder, variety)
+        jobs = _varied(problem, types, folder, variety, given)
         alone = {"dependent_launch": False}
         both = [(job, replace(job, knobs={**(job.knobs or {}), **alone}) if launches else None) for job in jobs]
         varied = [replace(job, place=place) for place, job in enumerate(job for pair in both for job in pair if job)]
@@ -130,10 +138,10 @@ def _early(problem: Drawn, types: Types, folder: Path, count: int) -> list[Job]:
     return list(found.values())[:count]
 
 
-def _varied(problem: Drawn, types: Types, folder: Path, count: int) -> list[Job]:
+def _varied(problem: Drawn, types: Types, folder: Path, count: int, given: Mapping[str, int | str]) -> list[Job]:
     taken: Counter[tuple[int | str | None, ...]] = Counter()
     found: list[Job] = []
-    for job in candidates(problem, types, True, folder, among=AMONG):
+    for job in candidates(problem, types, True, folder, given, among=AMONG):
         form = tuple((job.knobs or {}).get(name) for name in ("swap_operands", "cluster_m", "cluster_n"))
         taken[form] += 1
         if taken[form] <= OF_A_FORM:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 ROUNDS, SECONDS = 4, 0.004
 # Largest difference of C from that of cuBLAS, as a fraction of its largest element: the order of additions differs.
-TOLERANCE = {"bf16": 2e-2, "f32": 1e-3}
+TOLERANCE = {"bf16": 2e-2, "f32": 1e-3, "i32": 0.0}
+# The same of products of fp8, whose sums have about 14 bits.
+FP8_TOLERANCE = 2e-2
 
 
 class Candidate(Protocol):
@@ -94,7 +96,14 @@ class Gpu:
 
     def _view(self, buffer: Buffer, shape: tuple[int, ...], element: str) -> torch.Tensor:
         """Returns a buffer as a tensor of its elements."""
-        forms = {"bf16": ("<i2", self.torch.bfloat16), "f16": ("<f2", None), "f32": ("<f4", None)}
+        forms = {
+            "bf16": ("<i2", self.torch.bfloat16),
+            "f16": ("<f2", None),
+            "f32": ("<f4", None),
+            "i8": ("|i1", None),
+            "i32": ("<i4", None),
+            "f8E4M3FN": ("|u1", self.torch.float8_e4m3fn),
+        }
         form, viewed = forms[element]
 
         interface = {"shape": shape, "typestr": form, "version": 2, "data": (buffer.address, False)}
@@ -104,16 +113,22 @@ class Gpu:
     def _result(self, buffers: MatmulBuffers) -> torch.Tensor:
         """Returns a copy of C, as f32."""
         problem = buffers.problem
-        return self._view(buffers.c, (problem.m, problem.n), problem.c_type).to(self.torch.float32, copy=True)
+        kept = self.torch.float64 if problem.c_type == "i32" else self.torch.float32
+        return self._view(buffers.c, (problem.m, problem.n), problem.c_type).to(kept, copy=True)
 
     def _fill(self, buffers: MatmulBuffers) -> None:
-        """Fills A and B with normally distributed numbers."""
+        """Fills A and B with normally distributed numbers; of integers, with a deviation of 32."""
         problem = buffers.problem
         for buffer, shape, element in (
             (buffers.a, problem.a_shape, problem.a_type),
             (buffers.b, problem.b_shape, problem.b_type),
         ):
-            self._view(buffer, shape, element).normal_()
+            view = self._view(buffer, shape, element)
+            if element in ("i8", "f8E4M3FN"):
+                numbers = self.torch.randn(shape, device="cuda")
+                view.copy_((numbers * 32).round().clamp(-127, 127) if element == "i8" else numbers)
+            else:
+                view.normal_()
         self.torch.cuda.synchronize()
 
     def _poison(self, buffer: Buffer) -> None:
@@ -121,11 +136,12 @@ class Gpu:
         self.torch.as_tensor(buffer, device="cuda").fill_(0xFF)
         self.torch.cuda.synchronize()
 
-    def measure(self, built: Sequence[_Built]) -> Iterator[tuple[_Built, float, float]]:
+    def measure(self, built: Sequence[_Built], *, fast_accum: bool = False) -> Iterator[tuple[_Built, float, float]]:
         """Yields the correct kernels of a problem, with their median time and that of cuBLAS in us.
 
         Args:
             built: kernels of one problem.
+            fast_accum: as in `baselines.cublas`.
         """
         from stepladder.measure.rotation import in_turn
         from stepladder.measure.timing import Contestant, Mode, Runner
@@ -135,7 +151,7 @@ class Gpu:
         problem = read_bundle(built[0].path).manifest.problem
         mode = Mode(SECONDS, 0.0)
         with ExitStack() as stack:
-            copies = self.copies(stack, problem, self.rotated_bytes)
+            copies = self.copies(stack, problem, self.rotated_bytes, fast_accum=fast_accum)
             count = len(copies.buffers)
             reference = Runner(self.device, Contestant("cublas", problem.flops, in_turn(copies.libraries), cycle=count))
             for one in built:
@@ -148,13 +164,14 @@ class Gpu:
                     print(f"{one.title}: {error.message}", flush=True)
             reference.free()
 
-    def copies(self, stack: ExitStack, problem: Problem, rotated_bytes: float) -> Copies:
+    def copies(self, stack: ExitStack, problem: Problem, rotated_bytes: float, *, fast_accum: bool = False) -> Copies:
         """Returns copies of the operands, of which cuBLAS has computed C.
 
         Args:
             stack: that frees the buffers.
             problem: of a matmul.
             rotated_bytes: how many bytes they hold at least, in one copy or more.
+            fast_accum: as in `baselines.cublas`.
         """
         from stepladder.measure.baselines import cublas
         from stepladder.measure.rotation import operand_bytes
@@ -165,7 +182,7 @@ class Gpu:
         libraries, expected = [], []
         for one in buffers:
             self._fill(one)
-            libraries.append(cublas(one).enqueue)
+            libraries.append(cublas(one, fast_accum=fast_accum).enqueue)
             libraries[-1]()
             self.device.synchronize()
             expected.append(self._result(one))
@@ -194,7 +211,9 @@ class Gpu:
 
     def _error(self, buffers: MatmulBuffers, launch: Callable[[], None], expected: torch.Tensor) -> str:
         """Runs a kernel once; returns by how much its result is wrong, or an empty string."""
-        limit = TOLERANCE[buffers.problem.c_type] * expected.abs().max().item()
+        problem = buffers.problem
+        share = FP8_TOLERANCE if problem.a_type.startswith("f8") else TOLERANCE[problem.c_type]
+        limit = share * expected.abs().max().item()
         self._poison(buffers.c)
         launch()
         self.device.synchronize()

@@ -26,9 +26,9 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +40,12 @@ from common import main_of_parts, new_parser, origin, run
 from draw import COUNT, DRAWS, Drawn, draw, named
 from measured_kernels import write_table
 from model_report import DEFAULT, FIRST, MAX, report
+from stepladder.measure.cublas_torch import INTEGER_ROWS
 
 GROUP = 30
+# Element types of 8 bits.
+NARROW = ("f8E4M3FN", "i8")
+NARROW_MULTIPLE = 16
 _KEPT = "kernels.pickle"  # of a group, in its folder
 WHAT = "knobs that are chosen for drawn problems, hot L2, in turn with cuBLAS, median of 3 rounds"
 KNOBS = (
@@ -120,7 +124,10 @@ def build_one(job: Job) -> Built:
     try:
         with mlir_context():
             request = Request(
-                PIPELINE, {**(job.knobs or {}), "target": TARGET}, tuned=job.knobs is None, constant_weights=True
+                PIPELINE,
+                {**job.given, **(job.knobs or {}), "target": TARGET},
+                tuned=job.knobs is None,
+                constant_weights=True,
             )
             built = build.build(payload(job.problem, job.types), job.problem.name, request, use_cache=False)
             bundle.write_bundle(job.path, built.manifest, built.code.cubin, built.code.ptx, {})
@@ -150,13 +157,16 @@ def row_of(built: Built, own: float, cublas: float) -> list[Any]:
     ]
 
 
-def head_of(types: Types, card: dict[str, Any], what: str = WHAT) -> dict[str, Any]:
+def head_of(
+    types: Types, card: dict[str, Any], what: str = WHAT, given: Mapping[str, int | str] | None = None
+) -> dict[str, Any]:
     """Returns the head of a result.
 
     Args:
         types: of elements, accumulator and C, and the layouts of A and B.
         card: description of the GPU.
         what: description of the measurement.
+        given: knobs of all kernels.
     """
     element, accumulator, stored, a_layout, b_layout = types
     return {
@@ -174,7 +184,7 @@ def head_of(types: Types, card: dict[str, Any], what: str = WHAT) -> dict[str, A
             "b_layout": b_layout,
         },
         "pipeline": PIPELINE,
-        "knobs": {"target": TARGET},
+        "knobs": {"target": TARGET, **(given or {})},
     }
 
 
@@ -196,6 +206,7 @@ class Series:
         only_default: whether only what `compile` takes is measured; with `variety`, whether that is measured too.
         early: how many settings that load weights early are measured beside what `compile` takes; see `plan`.
         keeps_early: whether kernels that load weights early start while the launch before ends.
+        given: knobs of all kernels.
     """
 
     path: Path
@@ -211,6 +222,7 @@ class Series:
     only_default: bool = False
     keeps_early: bool = True
     early: int = 0
+    given: Mapping[str, int | str] = field(default_factory=dict)
 
 
 def groups_of(problems: Sequence[Drawn], size: int = GROUP) -> list[Sequence[Drawn]]:
@@ -255,11 +267,18 @@ def measure_series(series: Series, args: argparse.Namespace) -> None:
                 continue
             if gpu is None:
                 gpu = Gpu(series.rotated_bytes, keeps_early=series.keeps_early)
-                head = head_of(series.types, gpu.device.describe(), series.what)
+                head = head_of(series.types, gpu.device.describe(), series.what, series.given)
                 head["card"] |= {"copied_gb_per_second": gpu.copied_gb_per_second()} if series.rotated_bytes else {}
             for problem in group:
                 own = [one for one in built if one.job.problem == problem and not one.refused]
-                rows += [row_of(*measured) for measured in gpu.measure(own)] if own else []
+                rows += (
+                    [
+                        row_of(*measured)
+                        for measured in gpu.measure(own, fast_accum=bool(series.given.get("fast_accum")))
+                    ]
+                    if own
+                    else []
+                )
                 write_table(series.path, head, list(COLUMNS), rows)
             if not args.folder:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -289,7 +308,7 @@ def build_group(pool: ProcessPoolExecutor, series: Series, group: Sequence[Drawn
         The kernels, with those that are refused.
     """
     options = (series.types, series.everything, folder, series.swapped, series.forms, series.variety, series.launches)
-    options += (series.only_default, series.early)
+    options += (series.only_default, series.early, series.given)
     planned = list(pool.map(plan, group, *([option] * len(group) for option in options)))
     narrow = series.only_default and not series.variety
     jobs = [job for of_problem in planned for job in of_problem if job.place == DEFAULT or not narrow]
@@ -311,6 +330,12 @@ def kept(folder: Path) -> list[Built]:
     return pickle.loads(path.read_bytes()) if path.exists() else []
 
 
+def _aligned(problem: Drawn) -> Drawn:
+    """Returns a problem whose n and k are multiples of 16, which cuBLASLt requires for elements of 8 bits."""
+    n, k = (-(-extent // NARROW_MULTIPLE) * NARROW_MULTIPLE for extent in (problem.n, problem.k))
+    return replace(problem, n=n, k=k)
+
+
 def measure(args: argparse.Namespace) -> None:
     """Measures what the result lacks.
 
@@ -324,8 +349,13 @@ def measure(args: argparse.Namespace) -> None:
     else:
         wanted = [p for p in draw(args.count) if args.part == "all" or p.held_out == (args.part == "held-out")]
     wanted = wanted[: args.everything] if args.everything else wanted
+    types = TYPES[args.types]
+    if types[0] in NARROW:
+        rows = INTEGER_ROWS if types[0] == "i8" else 0
+        wanted = list(dict.fromkeys(_aligned(problem) for problem in wanted if problem.m > rows))
+    given: dict[str, int | str] = {name: json.loads(value) for name, value in (text.split("=") for text in args.set)}
     forms = {"forms": args.forms, "variety": args.variety, "launches": args.launches, "only_default": args.default}
-    series = Series(Path(args.result), wanted, TYPES[args.types], bool(args.everything), **forms)
+    series = Series(Path(args.result), wanted, types, bool(args.everything), given=given, **forms)
     measure_series(series, args)
 
 
@@ -365,6 +395,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     own.add_argument("--sizes", nargs="+", metavar="MxNxK", help="these problems, in place of a part")
     own.add_argument("--seed", type=int, metavar="N", help="of a draw beside that of the two halves")
+    own.add_argument(
+        "--set", nargs="+", default=[], metavar="KNOB=VALUE", help="knobs of all kernels, values as in JSON"
+    )
     own.add_argument("--default", action="store_true", help="only what `compile` takes; with --variety, that too")
     own.add_argument("--forms", action="store_true", help="the first settings of either orientation")
     own.add_argument(

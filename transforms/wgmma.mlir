@@ -36,6 +36,8 @@ module attributes {transform.with_named_sequence} {
         splits_in_registers = "parts == 2 and split_f32 != 'kernels'",
         splits_in_shared_memory = "parts == 2 and split_f32 == 'shared'",
         a_parts = "1 if splits_in_registers else parts",
+        // Sums of fp8 leave the accumulators of the tensor core after each k step; see `promote_accumulators`.
+        promotes = "a_type in ['f8E4M3FN', 'f8E5M2'] and acc_type == 'f32' and not fast_accum",
         fragment_registers = "staged_m // tile_warpgroups * block_k // 64",
         // Bits in shared memory for an element of A: where A is in registers, of its source.
         held_bits = "register_source_bits if register_source_bits > 0 else a_bits",
@@ -225,6 +227,9 @@ module attributes {transform.with_named_sequence} {
     %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
+    %fast_accum = transform.tune.knob<"fast_accum"> = false from options = [false, true]
+      {description = "sum products of fp8 in the tensor core, in about 14 bits; else f32 additions after each k step"}
+      -> !transform.any_param
     %split_f32 = transform.tune.knob<"split_f32"> = "kernels" from options = ["kernels", "registers", "shared"]
       {description = "where f32 is split into tf32: before the matmul, A in registers, or also B in shared memory"}
       -> !transform.any_param
@@ -290,12 +295,13 @@ module attributes {transform.with_named_sequence} {
     // TMA loads and wgmma, split between producer and consumer warpgroups.
     transform.include @convert_to_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"products"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "0 if parts == 1 else 2 if splits_in_registers else 1"}} {
+        attributes {knobs = {selected_region_attr = "3 if promotes else 0 if parts == 1 else 2 if splits_in_registers else 1"}} {
       transform.include @pipeline_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @split_into_tf32 failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @split_a_into_tf32 failures(propagate) (%module) : (!transform.any_op) -> ()
+    }, {
     }
     transform.tune.alternatives<"split_b"> selected_region = 0
         attributes {knobs = {selected_region_attr = "splits_in_shared_memory"}} {
@@ -376,6 +382,12 @@ module attributes {transform.with_named_sequence} {
         attributes {knobs = {selected_region_attr = "elect_producer"}} {
     }, {
       transform.include @elect_producer failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+
+    transform.tune.alternatives<"promote_accumulators"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "promotes"}} {
+    }, {
+      transform.include @promote_accumulators failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
     // The kernel function and its lowering to NVVM and inline PTX.

@@ -94,6 +94,7 @@ from stepladder.extension.ops import (
     prefetch_weights,
     prepare_in_registers,
     prepare_operands,
+    promote_accumulators,
     push_partial_sums,
     rasterize_blocks,
     recognize_matmul,

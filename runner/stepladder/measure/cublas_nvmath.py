@@ -22,20 +22,23 @@ DATA_TYPES = {"f32": "CUDA_R_32F", "f16": "CUDA_R_16F", "i8": "CUDA_R_8I", "i32"
 OPERATIONS = {"row": "N", "column": "T"}
 
 
-def prepare(buffers: MatmulBuffers, compute_type: str) -> tuple[str, Callable[[], None]]:
+def prepare(buffers: MatmulBuffers, compute_type: str, *, fast_accum: bool) -> tuple[str, Callable[[], None]]:
     """Prepares cublasGemmEx on the operands of a problem.
 
     Args:
         buffers: the operands.
         compute_type: member of `cublasComputeType_t` without its prefix, for example `COMPUTE_32F`.
+        fast_accum: of products of fp8, which cublasGemmEx does not have.
 
     Returns:
         The provider, and a function that enqueues one product; it raises StepladderError with status FAILED where
         cuBLAS refuses the product.
 
     Raises:
-        ImportError: nvmath-python or libcublas is missing.
+        ImportError: nvmath-python or libcublas is missing, or cublasGemmEx has no such product.
     """
+    if buffers.problem.a_type not in DATA_TYPES:
+        raise ImportError("products of fp8 are measured through PyTorch, which calls cuBLASLt")
     nvmath = importlib.import_module("nvmath")
     library = importlib.import_module("nvmath.bindings.cublas")
     try:

@@ -1,8 +1,8 @@
 """cuBLAS through PyTorch, for machines without nvmath-python.
 
 `torch.mm` and `torch.addmm` call cublasGemmEx, or cublasSgemm for f32; for batches, `torch.bmm` and `torch.baddbmm`
-call cublasGemmStridedBatchedEx, with a stride of 0 for an operand that is broadcast. Products of i8 go through
-cuBLASLt, which has no C = AB + C there.
+call cublasGemmStridedBatchedEx, with a stride of 0 for an operand that is broadcast. Products of i8 and fp8 go through
+cuBLASLt (`torch._int_mm` and `torch._scaled_mm`), without batches and C = AB + C there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from stepladder.runtime.element_types import ElementType
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, StepladderError
 from stepladder.runtime.launch import MatmulBuffers
 
-TORCH_TYPES = {"f32": "float32", "f16": "float16", "i8": "int8", "i32": "int32", "bf16": "bfloat16"}
+FP8 = {"f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}
+TORCH_TYPES = {"f32": "float32", "f16": "float16", "i8": "int8", "i32": "int32", "bf16": "bfloat16", **FP8}
 
 # Requirements of torch._int_mm: more rows than this, and k and n in multiples.
 INTEGER_ROWS = 16
@@ -33,12 +34,13 @@ class _Tensor(Protocol):
     def dtype(self) -> object: ...
 
 
-def prepare(buffers: MatmulBuffers, compute_type: str) -> tuple[str, Callable[[], None]]:
+def prepare(buffers: MatmulBuffers, compute_type: str, *, fast_accum: bool) -> tuple[str, Callable[[], None]]:
     """Prepares PyTorch's matmul on the operands of a problem.
 
     Args:
         buffers: the operands.
         compute_type: member of `cublasComputeType_t` without its prefix, for example `COMPUTE_32F`.
+        fast_accum: whether products of fp8 are summed in the tensor core alone.
 
     Returns:
         The provider, and a function that enqueues one product; it raises StepladderError with status FAILED where
@@ -72,11 +74,15 @@ def prepare(buffers: MatmulBuffers, compute_type: str) -> tuple[str, Callable[[]
     c = tensor(buffers.c, buffers.c_type, problem.c_shape, "row")
     # A wider C than the operands is asked for explicitly.
     wider = {} if a.dtype == c.dtype else {"out_dtype": c.dtype}
+    is_fp8 = problem.a_type in FP8
+    scale = torch.ones((), device=place) if is_fp8 else None
 
     def enqueue() -> None:
         try:
             with torch.cuda.stream(stream), _precision(torch, compute_type):
-                if compute_type == "COMPUTE_32I":
+                if is_fp8:
+                    torch._scaled_mm(a, b, scale, scale, out=c, use_fast_accum=fast_accum, **wider)
+                elif compute_type == "COMPUTE_32I":
                     torch._int_mm(a, b, out=c)
                 elif problem.batch is not None and problem.accumulate:
                     torch.baddbmm(c, a, b, out=c, **wider)
@@ -94,7 +100,7 @@ def prepare(buffers: MatmulBuffers, compute_type: str) -> tuple[str, Callable[[]
                 status=FAILED,
             ) from error
 
-    library = "cuBLASLt" if compute_type == "COMPUTE_32I" else "cuBLAS"
+    library = "cuBLASLt" if is_fp8 or compute_type == "COMPUTE_32I" else "cuBLAS"
     return f"{library} of CUDA {torch.version.cuda} through PyTorch {torch.__version__}", enqueue
 
 
@@ -104,12 +110,15 @@ def unsupported(problem: Problem) -> str:
     Args:
         problem: of a matmul.
     """
-    if problem.a_type != "i8":
+    function = "torch._int_mm" if problem.a_type == "i8" else "torch._scaled_mm" if problem.a_type in FP8 else ""
+    if not function:
         return ""
     if problem.batch is not None:
-        return "torch._int_mm has no batches"
+        return f"{function} has no batches"
     if problem.accumulate:
-        return "torch._int_mm has no C = AB + C"
+        return f"{function} has no C = AB + C"
+    if problem.a_type in FP8:
+        return ""
     if problem.m <= INTEGER_ROWS or problem.n % INTEGER_MULTIPLE or problem.k % INTEGER_MULTIPLE:
         return f"torch._int_mm needs m above {INTEGER_ROWS}, and n and k that are multiples of {INTEGER_MULTIPLE}"
     return ""

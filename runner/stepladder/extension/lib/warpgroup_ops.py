@@ -178,7 +178,17 @@ def as_accumulator(elements: Sequence[ir.Value], type_: ir.Type) -> ir.Value:
         type_: of the accumulator.
     """
     vector = ir.Operation.create("vector.from_elements", results=[_fragment_of(type_)], operands=list(elements))
-    return ir.Operation.create(_CAST, results=[type_], operands=[vector.results[0]]).results[0]
+    return of_vector(vector.results[0], type_)
+
+
+def of_vector(vector: ir.Value, type_: ir.Type) -> ir.Value:
+    """Returns the accumulator of which a thread has the elements of a vector; the reverse of `as_vector`.
+
+    Args:
+        vector: 64 rows x matrices of 8 columns x 2 rows x 2 columns.
+        type_: of the accumulator.
+    """
+    return ir.Operation.create(_CAST, results=[type_], operands=[vector]).results[0]
 
 
 def _fragment_of(accumulator: ir.Type) -> ir.Type:

@@ -1,5 +1,6 @@
 """`tc.lower_warpgroup_mma`: lowers warpgroup MMA ops to `wgmma` instructions, and accumulators to registers."""
 
+import itertools
 from collections.abc import Callable
 
 from stepladder.extension.lib.arithmetic import index, integer
@@ -20,7 +21,7 @@ from stepladder.extension.lib.warpgroup_ops import (
 from stepladder.extension.lib.warpgroup_registers import A_REGISTERS, STEP_BYTES, RegisterProduct, registers_type
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, llvm, memref, nvvm, vector
-from stepladder.mlir.traverse import defining_op, walk
+from stepladder.mlir.traverse import attributes_of, defining_op, producer, walk
 
 
 class LowerWarpgroupMma(Tc.Operation, name="lower_warpgroup_mma"):
@@ -32,8 +33,10 @@ class LowerWarpgroupMma(Tc.Operation, name="lower_warpgroup_mma"):
     An MMA becomes a fence, one `wgmma.mma_async` for each 64 rows and each step of 32 bytes along k, a commit, and a
     wait for all but the `waitGroup` latest MMAs. An accumulator becomes a struct of registers for each 64 rows.
 
-    An MMA of split operands has three times as many instructions, on registers of their own that the first one writes
-    without reading them, a wait for all of them, and `arith.addf` for each register.
+    The first instruction of an MMA that starts from zero writes its registers without reading them.
+
+    An MMA of split operands has three times as many instructions, on registers of their own that start from zero, a
+    wait for all of them, and `arith.addf` for each register. Additions of accumulators are lowered alike.
 
     Instructions with A in registers are inline PTX, after a fence that follows the ops which make A.
 
@@ -43,6 +46,7 @@ class LowerWarpgroupMma(Tc.Operation, name="lower_warpgroup_mma"):
     target: Handle
 
 
+_CAST, _FROM_ELEMENTS = "builtin.unrealized_conversion_cast", "vector.from_elements"
 _ADDRESS_MASK = 0x3FFFF  # of a shared address in a matrix descriptor
 _UNIT = 16  # bytes: descriptors count addresses and offsets in them
 _SWIZZLE_MODES = {128: 1, 64: 2, 32: 3}
@@ -160,13 +164,16 @@ class _Product:
 def _lower_mma(mma: ir.Operation) -> None:
     product = _Product(mma)
     struct, _ = registers_type(mma.results[0].type)
+    accumulator = mma.operands[2]
+    start = producer(accumulator)
+    keeps = start is None or start.name != "llvm.mlir.zero"
     with ir.InsertionPoint(mma), mma.location:
         nvvm.wgmma_fence_aligned()
-        accumulator = mma.operands[2]
         result = llvm.mlir_undef(struct)
         for block in range(product.rows // MMA_ROWS):
-            member = product.add_to(llvm.extractvalue(product.registers, accumulator, [block]), block)
-            result = llvm.insertvalue(result, member, [block])
+            registers = product.registers
+            before = llvm.extractvalue(registers, accumulator, [block]) if keeps else llvm.mlir_undef(registers)
+            result = llvm.insertvalue(result, product.add_to(before, block, keeps=keeps), [block])
         nvvm.wgmma_commit_group_sync_aligned()
         nvvm.wgmma_wait_group_sync_aligned(in_flight(mma))
     mma.results[0].replace_all_uses_with(result)
@@ -284,6 +291,24 @@ def _lower_extracts(cast: ir.Operation, rewriter: Rewriter) -> None:
     rewriter.erase_op(cast)
 
 
+def _divide_elementwise(cast: ir.Operation, rewriter: Rewriter) -> None:
+    """Divides an elementwise op on accumulators, which are cast to vectors, into ops on the elements of a thread."""
+    whole = defining_op(cast.operands[0])
+    if whole.name == _FROM_ELEMENTS:
+        return
+    type_ = ir.VectorType(whole.results[0].type)
+    element = type_.element_type
+    elements = []
+    with ir.InsertionPoint(whole), whole.location:
+        for position in itertools.product(*map(range, type_.shape)):
+            operands = [extract(operand, list(position), element) for operand in whole.operands]
+            attributes = {name: whole.attributes[name] for name in attributes_of(whole)}
+            part = ir.Operation.create(whole.name, results=[element], operands=operands, attributes=attributes)
+            elements.append(part.results[0])
+        vector_ = ir.Operation.create(_FROM_ELEMENTS, results=[type_], operands=elements)
+    rewriter.replace_op(whole, [vector_.results[0]])
+
+
 def _lower_elements(cast: ir.Operation, rewriter: Rewriter) -> None:
     """Replaces an accumulator that is made of elements of f32 by a struct of registers, in the same order."""
     made = defining_op(cast.operands[0])
@@ -314,7 +339,10 @@ def lower_warpgroup_mma(payload: ir.Operation, op: LowerWarpgroupMma, rewriter: 
         with ir.InsertionPoint(zero), zero.location:
             registers = llvm.mlir_zero(struct)
         rewriter.replace_op(zero, [registers])
-    for cast in walk(payload, "builtin.unrealized_conversion_cast"):
+    for cast in walk(payload, _CAST):
+        if types.is_accumulator(cast.results[0].type):
+            _divide_elementwise(cast, rewriter)
+    for cast in walk(payload, _CAST):
         if types.is_accumulator(cast.operands[0].type):
             _lower_extracts(cast, rewriter)
         elif types.is_accumulator(cast.results[0].type):

@@ -60,6 +60,7 @@ class Launch:
         splits: of k; `steps`: of each.
         split, a_split: parts of B and of A; see `products_of`. `b_loaded`: of B that a preceding kernel writes, and
             TMA loads.
+        promotes: whether sums of fp8 are added to the accumulator after each step (`promote_accumulators`).
         boxes: of TMA along k.
         idle: part of the multiprocessors that have no block; `sharing`: blocks on each of the others.
         by_itself: whether the launch begins after the end of the one before; `at_exit`: after the exit of its blocks.
@@ -79,6 +80,7 @@ class Launch:
         self.steps = ceil_divide(ceil_divide(size.k, self.block_k), self.splits)
         self.split, self.a_split = knobs.floats("parts", 1), knobs.floats("a_parts", 1)
         self.b_loaded = np.where(knobs.equals("split_f32", "shared", "kernels"), 1.0, self.split)
+        self.promotes = np.asarray(knobs.column("promotes", 0), bool) & (self.steps > 1)
         self.boxes = np.maximum(1.0, self.block_k * size.in_bytes / BOX_BYTES)
         self.idle = np.maximum(0.0, 1 - self.at_once / gpu.multiprocessors)
         self.sharing = np.maximum(1.0, self.at_once / gpu.multiprocessors)

@@ -25,6 +25,10 @@ from stepladder.pipeline.cost_model.warpgroup_launch import Launch
 
 # Lanes of a multiprocessor that add in f32, and the microseconds from the last product of a step to its sum. Measured.
 _ADDING_LANES, _DRAIN_US = 128, 0.06
+# What it takes longer to multiply a step of fp8 if its sums are added in f32, of a warpgroup that multiplies alone and
+# of one beside others: a multiple of the time of the additions, and microseconds. Source:
+# docs/results/fp8_seen_promoted.json.
+_PROMOTING_ALONE, _PROMOTING_BESIDE = (1.2, 0.07), (0.3, 0.01)
 # Splits of k up to which loads take no longer than without; beyond, they read as many distant columns of A at a time.
 _SPLITS_WITHOUT_SLOWDOWN = 4
 # Of the peak rate of shared memory that products of split operands reach. Source: docs/results/f32_tiles.json.
@@ -137,8 +141,11 @@ class Step:
             self._computed = np.where(launch.split > launch.a_split, made, 0.0)
         # Sums of split operands are added to the accumulator after each step: a warpgroup that multiplies alone waits.
         alone = launch.pingpong | (launch.warpgroups < 2)
-        adding = gpu.microseconds(launch.block_m * launch.block_n / _ADDING_LANES) + _DRAIN_US
-        self._added = np.where((launch.split > 1) & alone, adding, np.zeros(1))
+        adding = gpu.microseconds(launch.block_m * columns / _ADDING_LANES)
+        self._added = np.where((launch.split > 1) & alone, adding + _DRAIN_US, np.zeros(1))
+        # So are those of fp8, where other warpgroups hide a part of it.
+        factor, drain = (np.where(alone, *both) for both in zip(_PROMOTING_ALONE, _PROMOTING_BESIDE))
+        self._promoting = np.where(launch.promotes, factor * adding + drain, np.zeros(1))
         self.latency = self._pipeline_latency(self.fill)
         # Tiles with rows of zeros: those of the last row, of A, and of the last column, of B. One tile has both.
         counts = (launch.tiles.rows, launch.tiles.columns)
@@ -154,7 +161,7 @@ class Step:
         Args:
             filling: that TMA takes.
         """
-        limits = (self.matrix, self.shared, filling, self.l2, self._pipeline_latency(filling), self._computed)
+        limits = (self.matrix + self._promoting, self.shared, filling, self.l2, self._pipeline_latency(filling), self._computed)
         return join(*limits) + self._launch.constants["step"] * self._launch.boxes + self._added
 
     def _pipeline_latency(self, filling: Array) -> Array:
