@@ -57,6 +57,9 @@ module attributes {transform.with_named_sequence} {
         // Registers of a thread for the vectors of one step, where they go through registers.
         a_registers = "block_m * block_k // (threads * a_run) * ((a_run * a_bits + 31) // 32)",
         b_registers = "products * (block_k * block_n // (threads * b_run)) * ((b_run * a_bits + 31) // 32)",
+        // Sums of fp8 leave the accumulators of the tensor core after each instruction; see `promote_accumulators`.
+        promotes = "a_type in ['f8E4M3FN', 'f8E5M2'] and acc_type == 'f32' and not fast_accum",
+        promoted_columns = "8", promoting_registers = "255",
         // n and k of one tensor-core instruction; m is 16.
         fragment_n = "8", fragment_k = "256 / a_bits",
         // Swizzled, not padded: the tiles of A and B, or of A and both B of a pair, for each stage.
@@ -89,6 +92,9 @@ module attributes {transform.with_named_sequence} {
       -> !transform.any_param
     %keep_infinities = transform.tune.knob<"keep_infinities"> = true from options = [true, false]
       {description = "f32 by three products of tf32: tiles with a NaN are computed again; else infinities become NaN"}
+      -> !transform.any_param
+    %fast_accum = transform.tune.knob<"fast_accum"> = false from options = [false, true]
+      {description = "sum products of fp8 in the tensor core, in about 14 bits; else by f32 additions"}
       -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
       {description = "fast: sigmoid and GELU are approximated where all results have 8 or 16 bits; libdevice: never"}
@@ -218,6 +224,11 @@ module attributes {transform.with_named_sequence} {
         attributes {knobs = {selected_region_attr = "is_f32 and keep_infinities and not allow_tf32"}} {
     }, {
       transform.include @recompute_nan_tiles failures(propagate) (%kernels) : (!transform.any_op) -> ()
+    }
+    transform.tune.alternatives<"promote_accumulators"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "promotes"}} {
+    }, {
+      transform.include @promote_accumulators failures(propagate) (%kernels) : (!transform.any_op) -> ()
     }
     transform.include @multiply_as_3xtf32 failures(propagate) (%kernels) : (!transform.any_op) -> ()
     transform.include @load_fragments_as_integers failures(propagate) (%kernels) : (!transform.any_op) -> ()

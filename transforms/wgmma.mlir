@@ -86,6 +86,12 @@ module attributes {transform.with_named_sequence} {
         producer_of_two = "24 if consumers > 1 else 40",
         consumer_registers = "consumers_of_one if is_alone else consumers_of_two",
         producer_registers = "producer_of_one if is_alone else producer_of_two",
+        // Columns of a product of fp8 whose sums fit beside the accumulators and 32 other registers, a multiple of 8.
+        promoted_registers = "consumer_registers - 32 - accumulator_registers",
+        free_columns = "promoted_registers * 128 // (staged_m // tile_warpgroups) // 8 * 8",
+        // What a thread has for both; a single k step starts from zero as it is.
+        promoting_registers = "consumer_registers if k_steps > 1 else 512",
+        promoted_columns = "free_columns if free_columns > 8 else 8",
         // For operands of the epilogue that are loaded before the last MMA ends; addresses and the like take 40.
         operand_registers = "consumer_registers - accumulator_registers - 40",
         // A matrix that the epilogue reads is copied to boxes of C during the main loop, which takes registers too.

@@ -7,7 +7,8 @@
 // accumulation is asked for (`fast_accum`).
 //
 // The additions need a second set of accumulators, and wait for the product of the step, while another warpgroup
-// multiplies; the step therefore replaces `pipeline_wgmma`, which keeps one product of a warpgroup in flight.
+// multiplies; the step therefore replaces `pipeline_wgmma`, which keeps one product of a warpgroup in flight. Where the
+// registers of a thread do not hold two sets, a product is divided along n, into parts of `promoted_columns` columns.
 //
 // Source: DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, 3.5.2; the name is CUTLASS's.
 //
@@ -25,10 +26,11 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @promote_accumulators(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
-        {condition = "k_steps == 1 or accumulator_registers * 2 + 32 <= consumer_registers",
-         message = "two sets of accumulators and 32 other registers must fit in consumer_registers; fast_accum = true needs one set"}
+        {condition = "accumulator_registers * 9 <= promoting_registers * 5",
+         message = "accumulators of fp8 must take at most 5/9 of promoting_registers, beside which the sums of a k step are added; fast_accum = true adds none"}
       ]} {
-    "tc.promote_accumulators"(%module) : (!transform.any_op) -> ()
+    "tc.promote_accumulators"(%module) {columns = 256 : i64, knobs = {columns = "promoted_columns"}}
+      : (!transform.any_op) -> ()
 
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.include @canonicalize failures(propagate) (%func) : (!transform.any_op) -> ()

@@ -53,3 +53,52 @@ def stack(vectors: Mapping[tuple[int, ...], ir.Value], outer: Sequence[int]) -> 
     for place, vector in vectors.items():
         stacked = insert(vector, stacked, place)
     return stacked
+
+
+def extract_slice(vector: ir.Value, offsets: Sequence[int], type_: ir.Type) -> ir.Value:
+    """Returns a slice of a vector, of as many dimensions.
+
+    Args:
+        vector: of any rank.
+        offsets: of the slice in each dimension.
+        type_: of the slice.
+    """
+    shape = ir.VectorType(type_).shape
+    return ir.Operation.create(
+        "vector.extract_strided_slice",
+        results=[type_],
+        operands=[vector],
+        attributes=_of_integers(offsets=offsets, sizes=shape, strides=[1] * len(shape)),
+    ).results[0]
+
+
+def insert_slice(part: ir.Value, vector: ir.Value, offsets: Sequence[int]) -> ir.Value:
+    """Returns a vector with a slice at some offsets, of as many dimensions.
+
+    Args:
+        part: the slice.
+        vector: of any rank.
+        offsets: of the slice in each dimension.
+    """
+    return ir.Operation.create(
+        "vector.insert_strided_slice",
+        results=[vector.type],
+        operands=[part, vector],
+        attributes=_of_integers(offsets=offsets, strides=[1] * len(offsets)),
+    ).results[0]
+
+
+def offsets_of(slice_: ir.Operation) -> list[int]:
+    """Returns the offsets of a slice in its vector.
+
+    Args:
+        slice_: an op that `extract_slice` or `insert_slice` creates.
+    """
+    return [ir.IntegerAttr(offset).value for offset in ir.ArrayAttr(slice_.attributes["offsets"])]
+
+
+def _of_integers(**values: Sequence[int]) -> dict[str, ir.Attribute]:
+    i64 = ir.IntegerType.get_signless(64)
+    return {
+        name: ir.ArrayAttr.get([ir.IntegerAttr.get(i64, value) for value in listed]) for name, listed in values.items()
+    }

@@ -9,9 +9,11 @@ two of tf32. One more describes tiles that threads have written, without TMA. `t
 import typing
 from collections.abc import Sequence
 
+from stepladder.extension.lib import memory
 from stepladder.extension.lib.dialect import Tc
 from stepladder.mlir import types
 from stepladder.mlir.bindings import ext, ir, nvgpu
+from stepladder.mlir.traverse import defining_op
 
 
 class MatrixDescriptor(Tc.Operation, name="warpgroup_generate_descriptor"):
@@ -123,15 +125,16 @@ MMAS = (
 STORES = ("nvgpu.warpgroup.mma.store", WarpgroupMmaStore.OPERATION_NAME)
 
 
-def generate_descriptor(type_: ir.Type, tile: ir.Value, tensor_map: ir.Value) -> ir.Value:
+def generate_descriptor(type_: ir.Type, tile: ir.Value, tensor_map: ir.Value, *, is_part: bool = False) -> ir.Value:
     """Returns the matrix descriptor of a tile in shared memory.
 
     Args:
         type_: of the descriptor.
         tile: boxes x rows x columns.
         tensor_map: the TMA descriptor that the tile is loaded by.
+        is_part: whether the tile is a part of the box, which the verifier of nvgpu's op does not accept.
     """
-    if types.tensor_map_swizzle(tensor_map.type) == 128:
+    if not is_part and types.tensor_map_swizzle(tensor_map.type) == 128:
         return nvgpu.warpgroup_generate_descriptor(type_, tile, tensor_map)
     return ir.Operation.create(MatrixDescriptor.OPERATION_NAME, results=[type_], operands=[tile, tensor_map]).results[0]
 
@@ -239,6 +242,27 @@ def multiply_accumulate(
     return ir.Operation.create(
         WarpgroupMma.OPERATION_NAME, results=[accumulator.type], operands=[a, b, accumulator], attributes=attributes
     ).results[0]
+
+
+def multiply_columns(mma: ir.Operation, first: int, columns: int) -> ir.Value:
+    """Returns the product of A's tile and some columns of B's tile, summed from zero, at the current insertion point.
+
+    Args:
+        mma: the op whose operands are multiplied; B's tile is K-major.
+        first: of the columns.
+        columns: how many.
+    """
+    b = mma.operands[1]
+    generate, tile = defining_op(b), types.matrix_descriptor_tile(b.type)
+    accumulator = types.accumulator_vector(mma.operands[2].type)
+    rows, all_columns = accumulator.shape
+    if columns < all_columns:
+        boxes, _, width = ir.MemRefType(generate.operands[0].type).shape
+        view = memory.subview(generate.operands[0], [0, first, 0], [boxes, columns, width])
+        type_ = types.matrix_descriptor(tile.shape[0], columns, tile.element_type)
+        b = generate_descriptor(type_, view, generate.operands[1], is_part=True)
+    zero = init_accumulator(types.accumulator(rows, columns, accumulator.element_type))
+    return multiply_accumulate(mma.operands[0], b, zero, transpose_a=False, transpose_b=False, in_flight=0)
 
 
 def in_flight(mma: ir.Operation) -> int:

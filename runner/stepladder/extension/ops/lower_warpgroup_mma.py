@@ -1,12 +1,12 @@
 """`tc.lower_warpgroup_mma`: lowers warpgroup MMA ops to `wgmma` instructions, and accumulators to registers."""
 
-import itertools
 from collections.abc import Callable
 
 from stepladder.extension.lib.arithmetic import index, integer
 from stepladder.extension.lib.control_flow import body_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.memory import strided_metadata
+from stepladder.extension.lib.vector_elements import Elements
 from stepladder.extension.lib.vectors import extract
 from stepladder.extension.lib.warpgroup_ops import (
     INIT_ACCUMULATORS,
@@ -21,7 +21,7 @@ from stepladder.extension.lib.warpgroup_ops import (
 from stepladder.extension.lib.warpgroup_registers import A_REGISTERS, STEP_BYTES, RegisterProduct, registers_type
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, llvm, memref, nvvm, vector
-from stepladder.mlir.traverse import attributes_of, defining_op, producer, walk
+from stepladder.mlir.traverse import defining_op, producer, walk
 
 
 class LowerWarpgroupMma(Tc.Operation, name="lower_warpgroup_mma"):
@@ -291,22 +291,18 @@ def _lower_extracts(cast: ir.Operation, rewriter: Rewriter) -> None:
     rewriter.erase_op(cast)
 
 
-def _divide_elementwise(cast: ir.Operation, rewriter: Rewriter) -> None:
-    """Divides an elementwise op on accumulators, which are cast to vectors, into ops on the elements of a thread."""
+def _divide_vector(cast: ir.Operation, rewriter: Rewriter) -> None:
+    """Divides the ops on vectors that make an accumulator into ops on the elements of a thread."""
     whole = defining_op(cast.operands[0])
     if whole.name == _FROM_ELEMENTS:
         return
-    type_ = ir.VectorType(whole.results[0].type)
-    element = type_.element_type
-    elements = []
-    with ir.InsertionPoint(whole), whole.location:
-        for position in itertools.product(*map(range, type_.shape)):
-            operands = [extract(operand, list(position), element) for operand in whole.operands]
-            attributes = {name: whole.attributes[name] for name in attributes_of(whole)}
-            part = ir.Operation.create(whole.name, results=[element], operands=operands, attributes=attributes)
-            elements.append(part.results[0])
-        vector_ = ir.Operation.create(_FROM_ELEMENTS, results=[type_], operands=elements)
-    rewriter.replace_op(whole, [vector_.results[0]])
+    elements = Elements(rewriter)
+    with ir.InsertionPoint(cast), cast.location:
+        parts = elements.all_of(whole.results[0])
+        cast.operands[0] = ir.Operation.create(_FROM_ELEMENTS, results=[whole.results[0].type], operands=parts).results[
+            0
+        ]
+    elements.erase()
 
 
 def _lower_elements(cast: ir.Operation, rewriter: Rewriter) -> None:
@@ -341,7 +337,7 @@ def lower_warpgroup_mma(payload: ir.Operation, op: LowerWarpgroupMma, rewriter: 
         rewriter.replace_op(zero, [registers])
     for cast in walk(payload, _CAST):
         if types.is_accumulator(cast.results[0].type):
-            _divide_elementwise(cast, rewriter)
+            _divide_vector(cast, rewriter)
     for cast in walk(payload, _CAST):
         if types.is_accumulator(cast.operands[0].type):
             _lower_extracts(cast, rewriter)

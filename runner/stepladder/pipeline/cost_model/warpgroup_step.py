@@ -161,7 +161,8 @@ class Step:
         Args:
             filling: that TMA takes.
         """
-        limits = (self.matrix + self._promoting, self.shared, filling, self.l2, self._pipeline_latency(filling), self._computed)
+        multiplying, latency = self.matrix + self._promoting, self._pipeline_latency(filling)
+        limits = (multiplying, self.shared, filling, self.l2, latency, self._computed)
         return join(*limits) + self._launch.constants["step"] * self._launch.boxes + self._added
 
     def _pipeline_latency(self, filling: Array) -> Array:
