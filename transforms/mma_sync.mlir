@@ -57,9 +57,10 @@ module attributes {transform.with_named_sequence} {
         // Registers of a thread for the vectors of one step, where they go through registers.
         a_registers = "block_m * block_k // (threads * a_run) * ((a_run * a_bits + 31) // 32)",
         b_registers = "products * (block_k * block_n // (threads * b_run)) * ((b_run * a_bits + 31) // 32)",
-        // Sums of fp8 leave the accumulators of the tensor core after each instruction; see `promote_accumulators`.
-        promotes = "a_type in ['f8E4M3FN', 'f8E5M2'] and acc_type == 'f32' and not fast_accum",
-        promoted_columns = "8", promoting_registers = "255",
+        // Sums of fp8 leave the accumulators of the tensor core after each instruction; see `promote_accumulators`. On
+        // sm_90, `mma.sync` multiplies fp8 as f16, with sums of f32.
+        promotes = "is_fp8 and target == 'sm_89' and not fast_accum",
+        promoted_columns = "8", holds_two = "1", consumer_registers = "255",
         // n and k of one tensor-core instruction; m is 16.
         fragment_n = "8", fragment_k = "256 / a_bits",
         // Swizzled, not padded: the tiles of A and B, or of A and both B of a pair, for each stage.
@@ -93,8 +94,8 @@ module attributes {transform.with_named_sequence} {
     %keep_infinities = transform.tune.knob<"keep_infinities"> = true from options = [true, false]
       {description = "f32 by three products of tf32: tiles with a NaN are computed again; else infinities become NaN"}
       -> !transform.any_param
-    %fast_accum = transform.tune.knob<"fast_accum"> = false from options = [false, true]
-      {description = "sum products of fp8 in the tensor core, in about 14 bits; else by f32 additions"}
+    %fast_accum = transform.tune.knob<"fast_accum"> = true from options = [true, false]
+      {description = "sm_89: sum products of fp8 in the tensor core, in about 14 bits; else by f32 additions"}
       -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
       {description = "fast: sigmoid and GELU are approximated where all results have 8 or 16 bits; libdevice: never"}

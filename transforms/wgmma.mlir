@@ -37,7 +37,7 @@ module attributes {transform.with_named_sequence} {
         splits_in_shared_memory = "parts == 2 and split_f32 == 'shared'",
         a_parts = "1 if splits_in_registers else parts",
         // Sums of fp8 leave the accumulators of the tensor core after each k step; see `promote_accumulators`.
-        promotes = "a_type in ['f8E4M3FN', 'f8E5M2'] and acc_type == 'f32' and not fast_accum",
+        promotes = "is_fp8 and not fast_accum",
         fragment_registers = "staged_m // tile_warpgroups * block_k // 64",
         // Bits in shared memory for an element of A: where A is in registers, of its source.
         held_bits = "register_source_bits if register_source_bits > 0 else a_bits",
@@ -86,12 +86,11 @@ module attributes {transform.with_named_sequence} {
         producer_of_two = "24 if consumers > 1 else 40",
         consumer_registers = "consumers_of_one if is_alone else consumers_of_two",
         producer_registers = "producer_of_one if is_alone else producer_of_two",
-        // Columns of a product of fp8 whose sums fit beside the accumulators and 32 other registers, a multiple of 8.
-        promoted_registers = "consumer_registers - 32 - accumulator_registers",
-        free_columns = "promoted_registers * 128 // (staged_m // tile_warpgroups) // 8 * 8",
-        // What a thread has for both; a single k step starts from zero as it is.
-        promoting_registers = "consumer_registers if k_steps > 1 else 512",
-        promoted_columns = "free_columns if free_columns > 8 else 8",
+        // Columns of a product of fp8 whose sums fit beside the accumulators: all, or a multiple of 8.
+        holds_two = "k_steps == 1 or 2 * accumulator_registers + 32 <= consumer_registers",
+        free_registers = "consumer_registers - 32 - accumulator_registers",
+        free_columns = "free_registers * 128 // (staged_m // tile_warpgroups) // 8 * 8",
+        promoted_columns = "block_n * products if holds_two else free_columns",
         // For operands of the epilogue that are loaded before the last MMA ends; addresses and the like take 40.
         operand_registers = "consumer_registers - accumulator_registers - 40",
         // A matrix that the epilogue reads is copied to boxes of C during the main loop, which takes registers too.
@@ -233,7 +232,7 @@ module attributes {transform.with_named_sequence} {
     %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
-    %fast_accum = transform.tune.knob<"fast_accum"> = false from options = [false, true]
+    %fast_accum = transform.tune.knob<"fast_accum"> = true from options = [true, false]
       {description = "sum products of fp8 in the tensor core, in about 14 bits; else f32 additions after each k step"}
       -> !transform.any_param
     %split_f32 = transform.tune.knob<"split_f32"> = "kernels" from options = ["kernels", "registers", "shared"]

@@ -18,6 +18,17 @@ module attributes {transform.with_named_sequence} {
         load_n =
           "block_n if b_layout == 'column' else (block_n * a_bits + load_bits - 1) // load_bits * load_bits // a_bits",
         stages_bytes = "stages * (block_m + load_n * products) * block_k * a_bits / 8",
+        // 32-bit registers of a thread: of the accumulators, and all of them.
+        accumulator_registers = "block_m // tile_warpgroups * block_n * products // 128",
+        consumer_registers = "255 if tile_warpgroups < 3 else 65536 // (tile_warpgroups * 128) // 8 * 8",
+        // Sums of fp8 leave the accumulators of the tensor core after each k step; see `promote_accumulators`.
+        promotes = "is_fp8 and not fast_accum",
+        k_steps = "(k + block_k - 1) // block_k",
+        // Columns of a product of fp8 whose sums fit beside the accumulators: all, or a multiple of 8.
+        holds_two = "k_steps == 1 or 2 * accumulator_registers + 32 <= consumer_registers",
+        free_registers = "consumer_registers - 32 - accumulator_registers",
+        free_columns = "free_registers * 128 // (staged_m // tile_warpgroups) // 8 * 8",
+        promoted_columns = "block_n * products if holds_two else free_columns",
         // 1024 more bytes cover the mbarriers, in static shared memory, and the gap to the dynamic array after them,
         // which starts at a multiple of 1024: the period of the 128-byte swizzle, 8 rows of 128 bytes.
         tile_warpgroups = "consumer_warpgroups", shared_bytes = "stages_bytes + 1024"
@@ -41,6 +52,9 @@ module attributes {transform.with_named_sequence} {
       -> !transform.param<i64>
     %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; f32 payloads need it"}
+      -> !transform.any_param
+    %fast_accum = transform.tune.knob<"fast_accum"> = true from options = [true, false]
+      {description = "sum products of fp8 in the tensor core, in about 14 bits; else f32 additions after each k step"}
       -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
@@ -76,6 +90,11 @@ module attributes {transform.with_named_sequence} {
     transform.include @convert_to_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @multistage_loads failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @direct_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"promote_accumulators"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "promotes"}} {
+    }, {
+      transform.include @promote_accumulators failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
 
     // The kernel function and its lowering to NVVM and inline PTX.
     transform.include @pack_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()

@@ -38,6 +38,14 @@ module attributes {transform.with_named_sequence} {
         accumulator_registers = "block_m / tile_warpgroups * block_n / 128",
         consumer_registers = "160 if consumers > 2 else 240 if accumulator_registers > 160 else 232",
         producer_registers = "32 if consumers > 2 else 24 if accumulator_registers > 160 else 40",
+        // Sums of fp8 leave the accumulators of the tensor core after each k step; see `promote_accumulators`.
+        promotes = "is_fp8 and not fast_accum",
+        k_steps = "(k + block_k - 1) // block_k",
+        // Columns of a product of fp8 whose sums fit beside the accumulators: all, or a multiple of 8.
+        holds_two = "k_steps == 1 or 2 * accumulator_registers + 32 <= consumer_registers",
+        free_registers = "consumer_registers - 32 - accumulator_registers",
+        free_columns = "free_registers * 128 // (staged_m // tile_warpgroups) // 8 * 8",
+        promoted_columns = "block_n if holds_two else free_columns",
         starting_registers = "65536 // ((consumers + 1) * 128) // 8 * 8",
 
         // The boxes of a tile, each as wide as the widest swizzle that divides a row, and their rows.
@@ -94,6 +102,9 @@ module attributes {transform.with_named_sequence} {
     %allow_tf32 = transform.tune.knob<"allow_tf32"> = false from options = [false, true]
       {description = "multiply f32 as tf32, which keeps 10 of 23 bits of the fraction; else by three products of tf32"}
       -> !transform.any_param
+    %fast_accum = transform.tune.knob<"fast_accum"> = true from options = [true, false]
+      {description = "sum products of fp8 in the tensor core, in about 14 bits; else f32 additions after each k step"}
+      -> !transform.any_param
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
 
@@ -111,10 +122,11 @@ module attributes {transform.with_named_sequence} {
     // TMA loads and wgmma, split between producer and consumer warpgroups.
     transform.include @convert_to_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"products"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "parts == 2"}} {
+        attributes {knobs = {selected_region_attr = "2 if promotes else 1 if parts == 2 else 0"}} {
       transform.include @pipeline_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @split_into_tf32 failures(propagate) (%module) : (!transform.any_op) -> ()
+    }, {
     }
     transform.include @specialize_warps failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @multicast_tiles failures(propagate) (%module) : (!transform.any_op) -> ()
@@ -131,6 +143,11 @@ module attributes {transform.with_named_sequence} {
       transform.include @tma_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @direct_store_epilogue failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
+    transform.tune.alternatives<"promote_accumulators"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "promotes"}} {
+    }, {
+      transform.include @promote_accumulators failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
     // The kernel function and its lowering to NVVM and inline PTX.

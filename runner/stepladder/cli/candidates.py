@@ -27,7 +27,7 @@ _NEUTRAL: dict[str, tuple[int | str, ...]] = {
     "early_weights": (False,),
     "elect_producer": (False,),
     "allow_tf32": (False,),
-    "fast_accum": (False,),
+    "fast_accum": (True,),
     "producers": ("kernels",),
 }
 

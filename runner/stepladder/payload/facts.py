@@ -17,6 +17,7 @@ from stepladder.payload.consumers import NAMED
 from stepladder.payload.launched_tiles import has_copied_tiles, has_private_tiles
 from stepladder.payload.linalg_bodies import rounds
 from stepladder.payload.reductions import is_reduction
+from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.problem import EpilogueOperand, Problem
 
 Facts = dict[str, int | str | list]
@@ -72,6 +73,7 @@ FACTS = (
     "read_windows",
     "windows_aligned",
     "is_i8",
+    "is_fp8",
     "has_private_tiles",
     "has_copied_tiles",
 )
@@ -124,6 +126,7 @@ def problem_facts(problem: Problem) -> Facts:
         "read_windows": sum(problem.window(role) is not None for role in "ab"),
         "windows_aligned": int(_windows_are_aligned(problem)),
         "is_i8": int(problem.a_type == "i8"),
+        "is_fp8": int(problem.a_type in FP8_TYPES),
         # Of dumps alone: steps make the tiles that they need.
         "has_private_tiles": 0,
         "has_copied_tiles": 0,
@@ -222,6 +225,7 @@ def type_facts(module: ir.Module) -> Facts:
         "approximates": int(module_approximates(module, consumers)),
         "is_f32": int(not types.isdisjoint(("f32", "tf32"))),
         "is_i8": int("i8" in (*types, noted.get("a_type"))),
+        "is_fp8": int(not set(FP8_TYPES).isdisjoint((*types, noted.get("a_type")))),
         "has_private_tiles": int(has_private_tiles(module)),
         "has_copied_tiles": int(has_copied_tiles(module)),
     }

@@ -26,8 +26,8 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @promote_accumulators(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
-        {condition = "accumulator_registers * 9 <= promoting_registers * 5",
-         message = "accumulators of fp8 must take at most 5/9 of promoting_registers, beside which the sums of a k step are added; fast_accum = true adds none"}
+        {condition = "holds_two or accumulator_registers * 9 <= consumer_registers * 5",
+         message = "accumulators must leave 4/9 of consumer_registers to the sums of a k step; fast_accum = true needs none"}
       ]} {
     "tc.promote_accumulators"(%module) {columns = 256 : i64, knobs = {columns = "promoted_columns"}}
       : (!transform.any_op) -> ()

@@ -13,13 +13,13 @@ class PromoteAccumulators(Tc.Operation, name="promote_accumulators"):
 
     A warpgroup MMA sums the products of a whole k step, `nvgpu.mma.sync` those of 32 of k. Where the registers of a
     thread do not hold two accumulators, the attribute `columns` limits the columns of a warpgroup MMA, which is divided
-    into several, one after the other. A warpgroup MMA that already starts from zero, as that of a single k step, stays
-    as it is, and so do products of other types.
+    into equal parts, one after the other. A warpgroup MMA that already starts from zero, as that of a single k step,
+    stays as it is, and so do products of other types.
 
     Operands: a handle to any op.
     Attributes: `columns`, a multiple of 8.
     Refuses: a warpgroup MMA that may be in flight when the addition reads it; accumulators that are not f32; columns
-    that are not a positive multiple of 8.
+    that are not a positive multiple of 8, or without equal parts of 32 columns or more.
     """
 
     target: Handle
@@ -27,7 +27,7 @@ class PromoteAccumulators(Tc.Operation, name="promote_accumulators"):
 
 
 _MMA_SYNC = "nvgpu.mma.sync"
-_MULTIPLE = 8
+_MULTIPLE, _LEAST_PART = 8, 32  # columns
 
 
 def _promote(mma: ir.Operation, columns: int) -> None:
@@ -40,18 +40,25 @@ def _promote(mma: ir.Operation, columns: int) -> None:
         raise Refusal(mma, f"expected accumulators of f32, found {types.name_of(type_.element_type)}")
     with ir.InsertionPoint(mma), mma.location:
         total = warpgroup_ops.as_vector(accumulator)
-        columns = _even(type_.shape[1], columns)
+        columns = _equal_parts(mma, type_.shape[1], columns)
         for first in range(0, type_.shape[1], columns):
-            step = warpgroup_ops.multiply_columns(mma, first, min(columns, type_.shape[1] - first))
+            step = warpgroup_ops.multiply_columns(mma, first, columns)
             total = _add(total, warpgroup_ops.as_vector(step), first // _MULTIPLE)
         result = warpgroup_ops.of_vector(total, accumulator.type)
     mma.results[0].replace_all_uses_with(result)
 
 
-def _even(columns: int, most: int) -> int:
-    """Returns a multiple of 8 up to `most` that divides columns into as few and as equal parts as possible."""
-    parts = -(-columns // most)
-    return -(-columns // (parts * _MULTIPLE)) * _MULTIPLE
+def _equal_parts(mma: ir.Operation, columns: int, most: int) -> int:
+    """Returns the most columns, up to `most`, of equal parts of a product; ptxas spills the sums of unequal ones."""
+    matrices = columns // _MULTIPLE
+    widths = [width for width in range(1, matrices + 1) if matrices % width == 0 and width * _MULTIPLE <= most]
+    if not widths or (columns > most and widths[-1] * _MULTIPLE < _LEAST_PART):
+        raise Refusal(
+            mma,
+            f"registers hold the sums of {most} of {columns} columns beside the accumulators, and {columns} columns "
+            f"have no equal parts of {_LEAST_PART} to {most}: take a tile of other sizes, or fast_accum = true",
+        )
+    return widths[-1] * _MULTIPLE
 
 
 def _add(sums: ir.Value, step: ir.Value, first: int) -> ir.Value:

@@ -32,6 +32,9 @@ _USEFUL_WARPGROUP = (
     ("schedule == 'pingpong' or consumer_warpgroups < 3 or block_m * block_n * products * acc_bits <= 96 * 384 * 32"),
     "schedule == 'cooperative' or consumer_warpgroups == 1",
     "block_k * a_bits >= 1024 or block_k >= k",
+    # Products of fp8 that are divided, as registers hold the sums of a part of the columns, were not faster. Source:
+    # docs/results/fp8_divided.json.
+    "not promotes or holds_two",
     "split_k > 1 or split_k_workspace == 'cluster'",
     "split_k > 1 or persistent_blocks > 0 or min_blocks_per_sm > 1 or block_m % 64",
     # Two blocks on a multiprocessor must fit: their shared memory does, and ptxas refuses a wgmma whose accumulators
@@ -118,6 +121,8 @@ _USEFUL_WARP = (
     # tiles, which split fragments for few products, were never the fastest. Measured on an H200.
     "a_bits != 32 or allow_tf32 or block_k <= 32 and stages <= (3 if threads > 128 else 4)",
     "a_bits != 32 or allow_tf32 or threads >= 128 and warp_m * warp_n >= 512",
+    # The sums of instructions of fp8, which are added in f32, do not fit beside the largest warp tiles.
+    "not promotes or products * warp_m * warp_n < 4096",
     "prefetch == 'registers' or stages > 1",
     "prefetch == 'cp_async' or stages <= 2",
 )
@@ -186,6 +191,17 @@ def _min_blocks_per_sm(size: Size) -> Proposal:
     return propose
 
 
+def _fast_accum(size: Size) -> Proposal:
+    """Returns what to try for `fast_accum`: products of fp8 have sums of f32, unless the knob is set."""
+
+    is_fp8 = size.in_bytes == 1 and size.acc_type == "f32"
+
+    def propose(columns: Columns) -> list[Array]:
+        return [np.broadcast_to(np.int64(not is_fp8), (columns.count,))]
+
+    return propose
+
+
 def search_of(family: str, size: Size, gpu: Gpu, is_early: bool, waits: bool = False) -> Search:
     """Returns what is searched for a problem.
 
@@ -214,11 +230,12 @@ def search_of(family: str, size: Size, gpu: Gpu, is_early: bool, waits: bool = F
                 "epilogue",
                 "tile_scheduler",
                 "epilogue_stages",
+                "fast_accum",
             ),
             "stages",
-            {"persistent_blocks": _persistent_blocks(size, gpu)},
+            {"persistent_blocks": _persistent_blocks(size, gpu), "fast_accum": _fast_accum(size)},
             _useful(size, gpu, is_early, waits),
         )
     useful = (*_USEFUL_WARP, *(_USEFUL_WARP_ADDING if size.accumulate else ()))
-    order = ("block_m", "block_n", "warp_m", "warp_n", "block_k", "prefetch", "stages", "min_blocks_per_sm")
-    return Search(order, "", {"min_blocks_per_sm": _min_blocks_per_sm(size)}, useful)
+    order = ("block_m", "block_n", "warp_m", "warp_n", "block_k", "prefetch", "stages", "min_blocks_per_sm", "fast_accum")
+    return Search(order, "", {"min_blocks_per_sm": _min_blocks_per_sm(size), "fast_accum": _fast_accum(size)}, useful)
