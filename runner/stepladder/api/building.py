@@ -59,7 +59,7 @@ class Job:
     def _is_divisible(self) -> bool:
         """Tells whether the payload may be several kernels as well as one; an unacceptable one is refused later."""
         from stepladder.pipeline.context import mlir_context
-        from stepladder.pipeline.division import is_divisible
+        from stepladder.pipeline.functions.division import is_divisible
 
         with exclusive, mlir_context():
             try:
@@ -328,9 +328,10 @@ def with_dumps(function: BuiltFunction) -> BuiltFunction:
 def _build_function(job: Job, refusal: StepladderError | None) -> BuiltFunction:
     """Compiles a function with several kernels; raises the refusal of the matmul for a payload that is none."""
     from stepladder.extension import plugins
-    from stepladder.pipeline import any_payload, functions
+    from stepladder.pipeline import any_payload
     from stepladder.pipeline.context import mlir_context
-    from stepladder.pipeline.division import is_divisible
+    from stepladder.pipeline.functions import build
+    from stepladder.pipeline.functions.division import is_divisible
 
     with exclusive:
         plugins.load_files(list(job.plugins))
@@ -340,7 +341,7 @@ def _build_function(job: Job, refusal: StepladderError | None) -> BuiltFunction:
             if refusal is not None and is_matmul and not is_divisible(job.text, job.name, request):
                 raise refusal
             built = any_payload.build_any(job.text, job.name, request)
-            assert isinstance(built, functions.FunctionBuild)  # no pipeline took the payload as one matmul
+            assert isinstance(built, build.FunctionBuild)  # no pipeline took the payload as one matmul
             return BuiltFunction(built.bundle, job, built.dumps, built.stages)
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch.export.passes import move_to_device_pass  # pyright: ignore[reportMissingImports]
 
+from stepladder.api.decompositions.branches import Selected, has_branches
+from stepladder.api.decompositions.complex_tensors import Reals, is_complex
+from stepladder.api.decompositions.extrema import keep_nan
+from stepladder.api.decompositions.table import TABLE
 from stepladder.api.errors import ArgumentError
-from stepladder.api.torch_branches import Selected, has_branches
-from stepladder.api.torch_complex import Reals, is_complex
-from stepladder.api.torch_decompositions import TABLE
-from stepladder.api.torch_extrema import keep_nan
 from stepladder.runtime.errors import StepladderError
 
 _AHEAD = " with the following diagnostics:"

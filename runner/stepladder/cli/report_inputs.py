@@ -78,9 +78,10 @@ def compile_payload(path: str, request: Request, sizes: Mapping[str, int], from_
         StepladderError: as `stepladder compile`.
     """
     from stepladder.payload import stablehlo
-    from stepladder.pipeline import any_payload, functions, library, spirv_build
+    from stepladder.pipeline import any_payload, library, spirv_build
     from stepladder.pipeline.automatic import AUTO, for_vendor
     from stepladder.pipeline.context import bound_text, mlir_context
+    from stepladder.pipeline.functions import build
 
     text, name = read_text(path)
     request = for_vendor(request)
@@ -94,8 +95,8 @@ def compile_payload(path: str, request: Request, sizes: Mapping[str, int], from_
             made = SpirvBundle(built.manifest, built.code.spirv, built.reference, {})
         else:
             built = any_payload.build_any(text, name, request)
-            made = built.bundle if isinstance(built, functions.FunctionBuild) else built.bundle(name)
-        if isinstance(built, functions.FunctionBuild):
+            made = built.bundle if isinstance(built, build.FunctionBuild) else built.bundle(name)
+        if isinstance(built, build.FunctionBuild):
             found = _function(name, built.bundle, built.dumps, lambda folder: built.stages.get(folder, {}))
             return [dataclasses.replace(item, summaries=summaries) for item in found]
         return [Reported(name, made, built.run.dumps(), _sources(built.run, from_option), summaries, request)]

@@ -11,12 +11,13 @@ from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import FITS_TF32
-from stepladder.payload import computed_sizes, front, pairs, zero_points
+from stepladder.payload import computed_sizes, front, pairs
 from stepladder.payload.absence import no_matmul
 from stepladder.payload.facts import MATMULS, problem_facts
 from stepladder.payload.prepared import with_producers
 from stepladder.payload.producers import Producer, separate
 from stepladder.payload.refusal import refuse
+from stepladder.payload.rewrites import zero_points
 from stepladder.payload.rule import check_form, check_unconditional
 from stepladder.payload.selection import select
 from stepladder.runtime.errors import StepladderError
@@ -104,7 +105,7 @@ def _find_two(module: ir.Module) -> PayloadMatmul:
 def separate_producers(module: ir.Operation | ir.OpView, contractions: int = 1) -> list[Producer]:
     """Separates what prepares A and B from the one function of a payload; nothing where it has no or other functions.
 
-    Zero points of A and B become corrections of the product (`payload.zero_points`), which are separated too.
+    Zero points of A and B become corrections of the product (`payload.rewrites.zero_points`), which are separated too.
 
     Args:
         module: the payload; it is changed.

@@ -17,8 +17,8 @@ from stepladder.mlir.rounding import rounds_to_nearest
 from stepladder.mlir.traverse import producer, walk
 from stepladder.payload.consumers import NAMED, SCALAR_OPS, check_fp8, check_right
 from stepladder.payload.front import bodies
-from stepladder.payload.nibbles import NIBBLE
 from stepladder.payload.refusal import refuse
+from stepladder.payload.rewrites.packed_i4 import NIBBLE
 from stepladder.payload.signature import set_signature
 from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.errors import StepladderError

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
-from stepladder.payload import expansions, identities, nibbles, shift_distances, unread
 from stepladder.payload.constants import ConstantData, constants_of, lift
 from stepladder.payload.inlining import entries, inlined
 from stepladder.payload.refusal import refuse
+from stepladder.payload.rewrites import dead_code, expansions, identities, packed_i4, shift_distances
 from stepladder.payload.windows import pitched_arguments, spread
 from stepladder.runtime.errors import StepladderError
 
@@ -42,12 +42,10 @@ class Selection:
 def select(module: ir.Module, name: str | None = None) -> Selection:
     """Returns the function of a payload that is compiled.
 
-    Its name in the new module is one that PTX takes; characters that PTX does not take become underscores. Constants of
-    several elements become arguments after its own. Functions such as powers with constant integers become ops that all
-    that follows computes (`payload.expansions`), buffers of i4 become buffers of i8 (`payload.nibbles`), constants that
-    ops shift by arithmetic (`payload.shift_distances`), and buffers with gaps windows of buffers without
-    (`payload.windows`). Elementwise ops that change nothing are left out (`payload.identities`), as are ops that no
-    result depends on (`payload.unread`). The functions that it calls are part of it (`payload.inlining`).
+    Its name in the new module is one that PTX takes; characters that PTX does not take become underscores. The
+    functions that it calls are part of it (`payload.inlining`). It is rewritten to ops that pipelines take, without
+    ops that no result depends on (`payload.rewrites`). Buffers with gaps become windows of buffers without
+    (`payload.windows`), and constants of several elements become arguments after its own.
 
     Args:
         module: the payload, which stays as it is but for powers, i4, shifts, identities and unread parts, unless it
@@ -56,7 +54,7 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
 
     Raises:
         StepladderError: no function of that name, several with a contraction and no name, a constant without data, or
-            as `nibbles.unpack`.
+            as `packed_i4.unpack`.
     """
     functions = walk(module, "func.func")
     bodies = [function for function in functions if len(function.regions[0].blocks)]
@@ -87,13 +85,13 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     function = bodies[0]
     if walk(function, "gpu.launch_func"):  # with the kernels that it launches
         return Selection(module, _name_of(function))
-    unread.drop(function, _may_multiply)
+    dead_code.eliminate(function, _may_multiply)
     expansions.expand(function)
-    nibbles.unpack(function)
+    packed_i4.unpack(function)
     shift_distances.compute(function)
-    unread.fold(function)
+    dead_code.fold(function)
     identities.forward(function)
-    unread.drop(function, _may_multiply)
+    dead_code.eliminate(function, _may_multiply)
     name = _name_of(function)
     others = tuple(_name_of(other) for other in functions if _name_of(other) != name)
     entry = name if _ENTRY.fullmatch(name) else _entry(name)

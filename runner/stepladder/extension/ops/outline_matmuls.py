@@ -37,8 +37,8 @@ from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import producer, users_of, walk
-from stepladder.payload import zero_points
 from stepladder.payload.reductions import is_reduction, reduction_of
+from stepladder.payload.rewrites import zero_points
 from stepladder.runtime.errors import StepladderError
 
 # Groups that the front refuses before a stage ends: one op alone, such as a reshape, may not be what a kernel computes.
@@ -74,8 +74,9 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
 
     Roundings of constants are folded first, and comparisons with constants are those of the type that is compared, as
     no epilogue computes in f64, in which front ends write constants. Zero points become corrections of the products
-    (`payload.zero_points`), whose sums are kernels of their own. An A or B that is a splat is copied to a buffer,
-    which another kernel writes. What elementwise ops after a matmul read of its A and B is an argument of its own.
+    (`payload.rewrites.zero_points`), whose sums are kernels of their own. An A or B that is a splat is copied to a
+    buffer, which another kernel writes. What elementwise ops after a matmul read of its A and B is an argument of its
+    own.
 
     Operands: a handle to a module with one public function, which gets the attribute `has_stages`. Refuses a matmul
     that is no payload even alone.

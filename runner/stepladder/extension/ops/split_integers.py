@@ -13,8 +13,8 @@ from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
 from stepladder.mlir.reshapes import TENSOR_RESHAPES
 from stepladder.mlir.traverse import attributes_of, producer
-from stepladder.payload import zero_points
 from stepladder.payload.front import bodies
+from stepladder.payload.rewrites import zero_points
 from stepladder.runtime.errors import StepladderError
 
 _DIGIT_BITS = 8

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from stepladder.pipeline.automatic import pipelines_for
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
-from stepladder.pipeline.divided_function import COLUMNS, Divided, divide, takes_pairs
-from stepladder.pipeline.division import target_of
+from stepladder.pipeline.functions.divided_function import COLUMNS, Divided, divide, takes_pairs
+from stepladder.pipeline.functions.division import target_of
+from stepladder.pipeline.functions.stages import Compiler, Plan
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.stages import Compiler, Plan
 from stepladder.runtime import bundle
 from stepladder.runtime.errors import StepladderError
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
-from stepladder.api import (
-    pytorch,
-    torch_counts,
-    torch_distances,
-    torch_elementwise,
-    torch_orders,
-    torch_pooling,
-    torch_running,
-    torch_scatters,
-    torch_special,
-    torch_transforms,
+from stepladder.api import pytorch
+from stepladder.api.decompositions import (
+    counts,
+    distances,
+    elementwise,
+    fourier_transforms,
+    orders,
+    pooling,
+    running_reductions,
+    scatters,
+    special_functions,
 )
 
 
@@ -186,13 +186,13 @@ TABLE = {
     torch.ops.stepladder.matmul.default: lambda a, b, device="auto": torch.matmul(a, b),
     torch.ops.aten.constant_pad_nd.default: _padded,
     torch.ops.aten.convolution.default: _convolution,
-    **torch_counts.TABLE,
-    **torch_distances.TABLE,
-    **torch_elementwise.TABLE,
-    **torch_orders.TABLE,
-    **torch_pooling.TABLE,
-    **torch_running.TABLE,
-    **torch_scatters.TABLE,
-    **torch_special.TABLE,
-    **torch_transforms.TABLE,
+    **counts.TABLE,
+    **distances.TABLE,
+    **elementwise.TABLE,
+    **orders.TABLE,
+    **pooling.TABLE,
+    **running_reductions.TABLE,
+    **scatters.TABLE,
+    **special_functions.TABLE,
+    **fourier_transforms.TABLE,
 }

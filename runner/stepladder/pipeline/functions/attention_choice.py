@@ -12,8 +12,8 @@ from stepladder.mlir.traverse import walk
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.cost_model import gpu
 from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.functions.stage_texts import is_attention
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.stage_texts import is_attention
 
 _TILE = 128  # queries of a block, and keys of a tile
 

@@ -22,13 +22,13 @@ from stepladder.pipeline import build as builds
 from stepladder.pipeline.automatic import first_of, pipelines_for
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import KnobValue
-from stepladder.pipeline.group_knobs import is_faster
-from stepladder.pipeline.groups import build_group
-from stepladder.pipeline.matmul_requests import of_matmuls, with_exact_tf32
-from stepladder.pipeline.plain_kernels import build_plain
+from stepladder.pipeline.functions.group_knobs import is_faster
+from stepladder.pipeline.functions.groups import build_group
+from stepladder.pipeline.functions.matmul_requests import of_matmuls, with_exact_tf32
+from stepladder.pipeline.functions.plain_kernels import build_plain
+from stepladder.pipeline.functions.stage_texts import OUTLINED, is_matmul, kind_named
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run
-from stepladder.pipeline.stage_texts import OUTLINED, is_matmul, kind_named
 from stepladder.runtime import bundle, targets
 from stepladder.runtime.bundle.function import ALIGNMENT
 from stepladder.runtime.element_types import element_type

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
-from stepladder.api.torch_orders import moved_to_end
+from stepladder.api.decompositions.orders import moved_to_end
 
 
 def _histogram(x: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Pooling of PyTorch as elementwise ops on slices, which torch-mlir lowers to linalg, for `torch_decompositions`.
+"""Pooling of PyTorch as elementwise ops on slices, which torch-mlir lowers to linalg.
 
 PyTorch is an optional package; this module imports it.
 """

@@ -16,21 +16,22 @@ from stepladder.payload import reference_export
 from stepladder.payload.arguments import updated
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.selection import Selection
-from stepladder.pipeline import attention_choice, library
+from stepladder.pipeline import library
 from stepladder.pipeline.automatic import first_of, pipelines_for
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import KnobValue
-from stepladder.pipeline.division import has_step, is_on_tensors, multiplies_fp8, selected, target_of
-from stepladder.pipeline.group_choice import has_faster_group
-from stepladder.pipeline.group_knobs import has_few_rows
+from stepladder.pipeline.functions import attention_choice
+from stepladder.pipeline.functions.division import has_step, is_on_tensors, multiplies_fp8, selected, target_of
+from stepladder.pipeline.functions.group_choice import has_faster_group
+from stepladder.pipeline.functions.group_knobs import has_few_rows
+from stepladder.pipeline.functions.matmul_requests import of_matmuls
+from stepladder.pipeline.functions.pair_choice import is_slower
+from stepladder.pipeline.functions.stage_texts import is_matmul, stage_texts, with_pitches
+from stepladder.pipeline.functions.stages import type_of
 from stepladder.pipeline.knobs import OF_FUNCTIONS
 from stepladder.pipeline.library import pipeline_file
-from stepladder.pipeline.matmul_requests import of_matmuls
-from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, run_again, run_pipeline
-from stepladder.pipeline.stage_texts import is_matmul, stage_texts, with_pitches
-from stepladder.pipeline.stages import type_of
 from stepladder.runtime import targets
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import Program

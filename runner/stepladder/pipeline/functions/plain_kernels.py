@@ -16,7 +16,7 @@ from stepladder.pipeline.codegen.kernel import find_kernel
 from stepladder.pipeline.codegen.machine_code import check_resources, generate
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import KnobValue
-from stepladder.pipeline.group_module import argument_types, merged
+from stepladder.pipeline.functions.group_module import argument_types, merged
 from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline

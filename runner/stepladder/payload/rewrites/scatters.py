@@ -8,7 +8,7 @@ from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic, create_loop_index, create_named_op
 from stepladder.mlir.reshapes import reshaped
 from stepladder.mlir.traverse import walk
-from stepladder.payload.gathers import coordinates_of
+from stepladder.payload.rewrites.gathers import coordinates_of
 
 
 def lower(function: ir.Operation) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
-from stepladder.api.torch_running import running_sum
+from stepladder.api.decompositions.running_reductions import running_sum
 
 
 def _in_range(indices: torch.Tensor, extent: int) -> torch.Tensor:

@@ -148,7 +148,7 @@ def _leave_out_operands(op: ir.Operation) -> None:
     op.erase()
 
 
-def drop(function: ir.Operation, is_product: Callable[[ir.Operation], bool]) -> None:
+def eliminate(function: ir.Operation, is_product: Callable[[ir.Operation], bool]) -> None:
     """Erases the ops at the top level of a function that neither results nor buffers of the caller depend on.
 
     A buffer that the function allocates is read by what a result depends on, or its writes go too. Ops that are not

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from stepladder.extension.lib.stages import group_of
 from stepladder.mlir.traverse import symbol_of, walk
-from stepladder.pipeline.group_knobs import is_faster
+from stepladder.pipeline.functions.group_knobs import is_faster
+from stepladder.pipeline.functions.stage_texts import is_matmul
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run
-from stepladder.pipeline.stage_texts import is_matmul
 
 
 def has_faster_group(run: Run, texts: Mapping[str, str], request: Request) -> bool:

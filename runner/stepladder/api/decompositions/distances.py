@@ -1,4 +1,4 @@
-"""Distances, sums of embeddings and other ops of PyTorch as broadcasts and reductions, for `torch_decompositions`.
+"""Distances, sums of embeddings and other ops of PyTorch as broadcasts and reductions.
 
 PyTorch is an optional package; this module imports it.
 """

@@ -11,7 +11,7 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
-from stepladder.api import torch_transforms
+from stepladder.api.decompositions import fourier_transforms
 from stepladder.runtime.errors import StepladderError
 
 COMPLEX = (torch.complex32, torch.complex64, torch.complex128)
@@ -144,7 +144,7 @@ def _is_equal(x: Any, y: Any) -> torch.Tensor:  # noqa: ANN401
     return (x.real == y.real) & (x.imaginary == y.imaginary)
 
 
-def _parts(x: Any) -> torch_transforms.Parts:  # noqa: ANN401
+def _parts(x: Any) -> fourier_transforms.Parts:  # noqa: ANN401
     return (x.real, x.imaginary) if isinstance(x, _Pair) else (x, None)
 
 
@@ -155,9 +155,9 @@ _NAMED = {
     "_conj_physical": lambda x: x.conjugate,
     "_to_copy": _cast,
     "_assert_tensor_metadata": lambda *_, **__: None,
-    "_fft_c2c": lambda x, *rest: _Pair(*torch_transforms.of_complex(_parts(x), *rest)),
-    "_fft_r2c": lambda x, *rest: _Pair(*torch_transforms.of_real(x, *rest)),
-    "_fft_c2r": lambda x, *rest: torch_transforms.to_real(_parts(x), *rest),
+    "_fft_c2c": lambda x, *rest: _Pair(*fourier_transforms.of_complex(_parts(x), *rest)),
+    "_fft_r2c": lambda x, *rest: _Pair(*fourier_transforms.of_real(x, *rest)),
+    "_fft_c2r": lambda x, *rest: fourier_transforms.to_real(_parts(x), *rest),
 }
 _OPS: dict[Any, Callable[..., Any]] = {
     **{getattr(_aten, name).default: function for name, function in _NAMED.items()},

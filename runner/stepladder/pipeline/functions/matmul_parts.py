@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from stepladder.pipeline import library
 from stepladder.pipeline.any_payload import on_tensors_too, refusal_of_matmul
 from stepladder.pipeline.automatic import AS_FUNCTION
-from stepladder.pipeline.divided_function import divide, takes_pairs
+from stepladder.pipeline.functions.divided_function import divide, takes_pairs
+from stepladder.pipeline.functions.matmul_requests import of_matmuls, with_exact_tf32
+from stepladder.pipeline.functions.stage_texts import is_matmul
 from stepladder.pipeline.knob_query import read_query
-from stepladder.pipeline.matmul_requests import of_matmuls, with_exact_tf32
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.stage_texts import is_matmul
 from stepladder.runtime.errors import StepladderError
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic, create_loop_index, create_named_op, indexing_maps, loops_of
 from stepladder.mlir.traverse import producer, walk
-from stepladder.payload.selected_extrema import starts_from_a_number
+from stepladder.payload.rewrites.selected_extrema import starts_from_a_number
 
 # By the encoding of the predicates of arith.cmpf: ugt, ult; with ogt and olt.
 _FOLDS = {9: (arith.maximumf, 2), 11: (arith.minimumf, 4)}

@@ -9,7 +9,7 @@ from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic
 from stepladder.mlir.traverse import producer
 from stepladder.payload.front import bodies
-from stepladder.payload.shifted_numbers import SUMS, elementwise, factors_of, number_of
+from stepladder.payload.rewrites.shifted_numbers import SUMS, elementwise, factors_of, number_of
 
 _Input = tuple[ir.Value, tuple[int | None, ...]]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.traverse import producer, walk
-from stepladder.payload import shape_folding
+from stepladder.payload.rewrites import shape_folding
 
 # Iterations of a loop; each of them launches kernels.
 AT_MOST = 256

@@ -22,9 +22,9 @@ from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing
 from stepladder.mlir.reshapes import TENSOR_RESHAPES
 from stepladder.mlir.traverse import attributes_of, producer
 from stepladder.payload.front import bodies
-from stepladder.payload.inlined_zero_points import inlined
 from stepladder.payload.refusal import refuse
-from stepladder.payload.shifted_numbers import SIGN, SUMS, ShiftedFactor, ShiftedNumber, factors_of, number_of
+from stepladder.payload.rewrites.inlined_zero_points import inlined
+from stepladder.payload.rewrites.shifted_numbers import SIGN, SUMS, ShiftedFactor, ShiftedNumber, factors_of, number_of
 from stepladder.runtime.errors import StepladderError
 
 _ACCEPTED = (
