@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stepladder.mlir.bindings import ir
@@ -57,6 +57,29 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
             as `packed_i4.unpack`.
     """
     functions = walk(module, "func.func")
+    function = _chosen(module, functions, name)
+    if function is None:
+        return Selection(module)
+    if walk(function, "gpu.launch_func"):  # with the kernels that it launches
+        return Selection(module, _name_of(function))
+    _rewrite(function)
+    name = _name_of(function)
+    others = tuple(_name_of(other) for other in functions if _name_of(other) != name)
+    entry = name if _ENTRY.fullmatch(name) else _entry(name)
+    is_alone = not others and function.parent == module.operation and _holds_nothing_else(module)
+    if is_alone and entry == name and not constants_of(function) and not pitched_arguments(function):
+        return Selection(module, name)
+    with function.location:
+        alone = ir.Module.create()
+        clone = function.clone()
+        alone.body.append(clone)
+    clone.attributes["sym_name"] = ir.StringAttr.get(entry)
+    spread(clone.operation)
+    return Selection(alone, name, others, lift(clone.operation))
+
+
+def _chosen(module: ir.Module, functions: Sequence[ir.Operation], name: str | None) -> ir.Operation | None:
+    """Returns the function that is compiled, with the bodies of those that it calls; None where none has a body."""
     bodies = [function for function in functions if len(function.regions[0].blocks)]
     if name is not None:
         bodies = [function for function in bodies if _name_of(function) == name]
@@ -66,7 +89,7 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
                 f"the payload has no function @{name} with a body", notes=[f"its functions: {known or 'none'}"]
             )
     if not bodies:
-        return Selection(module)
+        return None
     if name is None:
         bodies = entries(bodies)
     copy = inlined(module, bodies)
@@ -82,9 +105,11 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
             f"{len(bodies)} functions in the payload; a pipeline accepts one: {names}",
             "--function NAME chooses one",
         )
-    function = bodies[0]
-    if walk(function, "gpu.launch_func"):  # with the kernels that it launches
-        return Selection(module, _name_of(function))
+    return bodies[0]
+
+
+def _rewrite(function: ir.Operation) -> None:
+    """Rewrites a function to ops that pipelines take, without ops that no result depends on."""
     dead_code.eliminate(function, _may_multiply)
     expansions.expand(function)
     packed_i4.unpack(function)
@@ -92,19 +117,6 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     dead_code.fold(function)
     identities.forward(function)
     dead_code.eliminate(function, _may_multiply)
-    name = _name_of(function)
-    others = tuple(_name_of(other) for other in functions if _name_of(other) != name)
-    entry = name if _ENTRY.fullmatch(name) else _entry(name)
-    is_alone = not others and function.parent == module.operation and _holds_nothing_else(module)
-    if is_alone and entry == name and not constants_of(function) and not pitched_arguments(function):
-        return Selection(module, name)
-    with function.location:
-        alone = ir.Module.create()
-        clone = function.clone()
-        alone.body.append(clone)
-    clone.attributes["sym_name"] = ir.StringAttr.get(entry)
-    spread(clone.operation)
-    return Selection(alone, name, others, lift(clone.operation))
 
 
 def _name_of(function: ir.Operation) -> str:
