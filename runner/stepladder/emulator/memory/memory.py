@@ -190,8 +190,7 @@ def locate(
     if inside is not None:
         inside = broadcast(inside, full)
     limit = len(memory.data) // item
-    low, high = (positions.min(), positions.max()) if positions.size else (0, 0)
-    if low < 0 or high >= limit:  # a view that is larger than its memory
+    if not _is_inside(positions, limit):  # a view that is larger than its memory
         beyond = (positions < 0) | (positions >= limit)
         inside = _without(beyond, inside, full, report)
     if not per_lane:
