@@ -256,10 +256,10 @@ def build_any(job: Job) -> Built | BuiltFunction:
         if stored is not None:
             function = BuiltFunction(stored, job)
         else:
-            made = _compile_any(job)
-            if isinstance(made, Built):
-                return made
-            function = made
+            built = _compile_any(job)
+            if isinstance(built, Built):
+                return built
+            function = built
             store.save_function(key, function.bundle)
         _functions.keep(job, function)
         return function

@@ -8,11 +8,11 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-_Made = TypeVar("_Made")
+_Kernel = TypeVar("_Kernel")
 _KEPT = 512
 
 
-class Memory(Generic[_Made]):
+class Memory(Generic[_Kernel]):
     """The most recently used compiled kernels, and a lock for each one that is being compiled.
 
     Args:
@@ -22,31 +22,31 @@ class Memory(Generic[_Made]):
     def __init__(self, limit: int = _KEPT) -> None:
         self.limit = limit
         self.lock = threading.Lock()
-        self.made: OrderedDict[object, _Made] = OrderedDict()
+        self.kernels: OrderedDict[object, _Kernel] = OrderedDict()
         self.running: dict[object, threading.Lock] = {}
 
-    def find(self, key: object) -> _Made | None:
+    def find(self, key: object) -> _Kernel | None:
         """Returns the kept object, or None.
 
         Args:
             key: of it.
         """
         with self.lock:
-            if key in self.made:
-                self.made.move_to_end(key)
-            return self.made.get(key)
+            if key in self.kernels:
+                self.kernels.move_to_end(key)
+            return self.kernels.get(key)
 
-    def keep(self, key: object, made: _Made) -> None:
+    def keep(self, key: object, kernel: _Kernel) -> None:
         """Keeps an object; beyond the limit, the least recently used one is dropped.
 
         Args:
             key: of it.
-            made: the kernel or function.
+            kernel: the kernel or function.
         """
         with self.lock:
-            self.made[key] = made
-            while len(self.made) > self.limit:
-                self.made.popitem(last=False)
+            self.kernels[key] = kernel
+            while len(self.kernels) > self.limit:
+                self.kernels.popitem(last=False)
 
     @contextlib.contextmanager
     def only_one(self, key: object) -> Iterator[None]:

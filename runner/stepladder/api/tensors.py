@@ -37,12 +37,12 @@ class _Known:
             GPU, and whether gradients are recorded.
     """
 
-    def __init__(self, torch: Any, given: Sequence[Any], made: Sequence[Any]) -> None:  # noqa: ANN401
+    def __init__(self, torch: Any, given: Sequence[Any], allocated: Sequence[Any]) -> None:  # noqa: ANN401
         self.is_same = _comparison(torch, given)
         self.launches: dict[tuple[int, ...], Callable[[], None]] = {}
         self.device: int = given[0].device.index
         self.needs_gradient = any(tensor.requires_grad for tensor in given)
-        self.allocate = [_allocation(torch, tensor) for tensor in made]
+        self.allocate = [_allocation(torch, tensor) for tensor in allocated]
         self.address: Callable[[Any], int] = torch.Tensor.data_ptr
         self.stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", None) or _current_stream
         self.records: Callable[[], bool] = torch.is_grad_enabled
@@ -54,7 +54,7 @@ class KnownTensors:
     def __init__(self) -> None:
         # By the number of tensors that a call gives, of calls that give the results and of calls that do not.
         self._given: dict[int, list[_Known]] = {}
-        self._made: dict[int, list[_Known]] = {}
+        self._allocated: dict[int, list[_Known]] = {}
         self._others = KnownArrays()
         self._lock = threading.Lock()
 
@@ -70,7 +70,7 @@ class KnownTensors:
         Returns:
             The results; None, and nothing is launched, where the tensors are not known.
         """
-        forms, given = (self._made, arrays) if outs is None else (self._given, arrays + outs)
+        forms, given = (self._allocated, arrays) if outs is None else (self._given, arrays + outs)
         for known in forms.get(len(given), ()):
             if known.is_same(*given):
                 break
@@ -117,7 +117,7 @@ class KnownTensors:
         given: list[Any] = [*arrays] if is_new else [*arrays, *outs]
         tensors: list[Any] = [*arrays, *outs]
         with self._lock:
-            forms = (self._made if is_new else self._given).setdefault(len(given), [])
+            forms = (self._allocated if is_new else self._given).setdefault(len(given), [])
             known = next((item for item in forms if item.is_same(*given)), None)
             if known is None:
                 known = _Known(torch, given, outs if is_new else ())

@@ -187,8 +187,8 @@ class _Raising:
         elif op.name == "memref.store":
             value, buffer, *indices = op.operands
             operands = [self._scalar(value), self._read(buffer, op), *map(self._scalar, indices)]
-            made = ir.Operation.create("tensor.insert", results=[operands[1].type], operands=operands)
-            self._write(buffer, made.results[0], op)
+            inserted = ir.Operation.create("tensor.insert", results=[operands[1].type], operands=operands)
+            self._write(buffer, inserted.results[0], op)
         elif op.name == "bufferization.to_tensor":
             self.known[op.results[0]] = self._read(op.operands[0], op)
         elif op.name == "bufferization.to_buffer":

@@ -232,7 +232,7 @@ class _Parts(torch.fx.Interpreter):
             return _OPS[target](*args, **kwargs)
         name = target.overloadpacket.__name__
         if is_made and name in ("full", "zeros", "ones", "empty", "empty_strided", "scalar_tensor"):
-            return self._made(target, args, kwargs)
+            return self._created(target, args, kwargs)
         if name not in _BY_PARTS:
             raise StepladderError(f"the module has complex numbers ('{target}'), which kernels do not support")
 
@@ -251,7 +251,7 @@ class _Parts(torch.fx.Interpreter):
         return _Pair(real, imaginary)
 
     @staticmethod
-    def _made(target: Any, args: Any, kwargs: Any) -> _Pair:  # noqa: ANN401
+    def _created(target: Any, args: Any, kwargs: Any) -> _Pair:  # noqa: ANN401
         """Returns new values, all the same."""
         named = {**kwargs, "dtype": kwargs["dtype"].to_real()}
         real = target(*(item.real if isinstance(item, complex) else item for item in args), **named)

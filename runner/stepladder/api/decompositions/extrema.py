@@ -35,8 +35,8 @@ def keep_nan(module: Any) -> None:  # noqa: ANN401
         condition, first, second = selection.operands
         compare = condition.owner
         with ir.InsertionPoint(selection), selection.location:
-            made = ir.Operation.create(name, results=[selection.results[0].type], operands=[first, second])
-        selection.results[0].replace_all_uses_with(made.results[0])
+            extremum = ir.Operation.create(name, results=[selection.results[0].type], operands=[first, second])
+        selection.results[0].replace_all_uses_with(extremum.results[0])
         selection.erase()
         if not list(compare.results[0].uses):
             compare.erase()

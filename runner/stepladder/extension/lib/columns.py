@@ -68,8 +68,8 @@ def dissolve(body: ir.Block, functions: Iterable[ir.Operation], rewriter: Rewrit
             continue
         inner = operations_of(stage.regions[0].blocks[0])
         known: dict[ir.Value, ir.Value] = dict(zip(stage.regions[0].blocks[0].arguments, call.operands))
-        made = clone_ops(inner[:-1], known, ir.InsertionPoint(call))
-        rewriter.replace_op(call, [made[value] for value in inner[-1].operands])
+        clones = clone_ops(inner[:-1], known, ir.InsertionPoint(call))
+        rewriter.replace_op(call, [clones[value] for value in inner[-1].operands])
         rewriter.erase_op(stage)
 
 

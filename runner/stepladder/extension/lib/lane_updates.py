@@ -53,8 +53,8 @@ def make_scratch(launch: ir.Operation, element: ir.Type) -> Scratch:
     described = ir.Type.parse(f"!xegpu.mem_desc<{ROWS * subgroups}x{COLUMNS}x{element}>")
     with ir.InsertionPoint.at_block_begin(body_of(launch)), launch.location:
         buffer = memref.alloc(type_, [], [])
-        made = ir.Operation.create("xegpu.create_mem_desc", results=[described], operands=[buffer])
-    return Scratch(buffer, made.results[0])
+        matrix = ir.Operation.create("xegpu.create_mem_desc", results=[described], operands=[buffer])
+    return Scratch(buffer, matrix.results[0])
 
 
 def update_elements(
@@ -83,11 +83,11 @@ def update_elements(
     """
     keeps = any(list(result.uses) for result in op.results)
     columns = ir.VectorType(values[0].type).shape[1]
-    made = []
+    updated = []
     for value, at in zip(values, columns_at(places, len(values))):
         update = _Update(op, scratch, at, sizes, action, keeps)
-        made.append(update.column(value) if columns == 1 else update.block(value))
-    return [value for value in made if value is not None]
+        updated.append(update.column(value) if columns == 1 else update.block(value))
+    return [value for value in updated if value is not None]
 
 
 @dataclass(frozen=True)
@@ -232,10 +232,10 @@ def column_of(numbers: Sequence[ir.Value]) -> ir.Value:
     """
     flat = ir.VectorType.get([len(numbers)], numbers[0].type)
     single = ir.VectorType.get([1], numbers[0].type)
-    made = arith.constant(flat, zero_of(flat))
+    result = arith.constant(flat, zero_of(flat))
     for row, number in enumerate(numbers):
-        made = vector.insert_strided_slice(vector.broadcast(single, number), made, [row], [1])
-    return vector.shape_cast(ir.VectorType.get([len(numbers), 1], numbers[0].type), made)
+        result = vector.insert_strided_slice(vector.broadcast(single, number), result, [row], [1])
+    return vector.shape_cast(ir.VectorType.get([len(numbers), 1], numbers[0].type), result)
 
 
 def _block_type(value: ir.Value, height: int) -> ir.VectorType:

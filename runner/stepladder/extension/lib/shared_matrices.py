@@ -53,8 +53,8 @@ def describe(op: ir.Operation, base: ir.Value, tile: TileType) -> ir.Value:
         base, stride = source.operands[0], f", #xegpu.mem_layout<stride = [1, {rows}]>"
     given = ir.MemRefType(base.type)
     is_whole = rows and strides_of(given) == row_major_strides(list(given.shape)) and bool(stride) == tile.is_transposed
-    made = producer(base)
-    if not is_whole or made is None or made.name != "memref.alloc":
+    base_op = producer(base)
+    if not is_whole or base_op is None or base_op.name != "memref.alloc":
         raise Refusal(
             op,
             f"the base is {op.operands[0].type}: shared local memory of two static dimensions, as memref.alloc or the "

@@ -88,16 +88,16 @@ def matrix_of(op: ir.Operation, tile: ir.Value) -> tuple[Matrix, list[ir.Value]]
     if init is None or init.name != "xetile.init_tile":
         raise Refusal(op, "the tile must be one of an xetile.init_tile of the launch")
     (base,), offsets, shape, strides = segments(init)
-    made = read_tile(tile.type)
-    if made.scatter or made.space != "global" or len(offsets) != 2:
+    type_ = read_tile(tile.type)
+    if type_.scatter or type_.space != "global" or len(offsets) != 2:
         raise Refusal(init, _ACCEPTED)
     buffer = _addressed(base, shape, strides) if shape else base
-    if made.is_transposed and buffer is not None:
+    if type_.is_transposed and buffer is not None:
         view = producer(buffer)
         buffer = view.operands[0] if view is not None and view.name == "memref.transpose" else None
     if buffer is None or not _is_plain(buffer.type):
         raise Refusal(init, f"the base is {base.type}; {_ACCEPTED}")
-    return Matrix(buffer, made.is_transposed), offsets
+    return Matrix(buffer, type_.is_transposed), offsets
 
 
 def _is_plain(type_: ir.Type) -> bool:

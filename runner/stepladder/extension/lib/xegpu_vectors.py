@@ -130,9 +130,9 @@ def _reduced_group(op: ir.Operation, source: ir.Value, axis: int) -> ir.Value:
             "target_layout": instruction(op, [1, type_.shape[1]]),
         },
     ).results[0]
-    made = vector.multi_reduction(op.attributes["kind"], given, arith.constant(flat, first), [axis])
+    reduced = vector.multi_reduction(op.attributes["kind"], given, arith.constant(flat, first), [axis])
     shape = [1, type_.shape[1]] if axis == 0 else [type_.shape[0], 1]
-    return vector.shape_cast(ir.VectorType.get(shape, type_.element_type), made)
+    return vector.shape_cast(ir.VectorType.get(shape, type_.element_type), reduced)
 
 
 def _neutral(kind: str, element: ir.Type) -> ir.Attribute:
@@ -189,9 +189,9 @@ def _stacked(parts: Sequence[ir.Value], axis: int) -> ir.Value:
     shape = list(type_.shape)
     shape[axis] *= len(parts)
     whole = ir.VectorType.get(shape, type_.element_type)
-    made = arith.constant(whole, zero_of(whole))
+    result = arith.constant(whole, zero_of(whole))
     for number, part in enumerate(parts):
         place = [0, 0]
         place[axis] = number * type_.shape[axis]
-        made = vector.insert_strided_slice(part, made, place, [1, 1])
-    return made
+        result = vector.insert_strided_slice(part, result, place, [1, 1])
+    return result

@@ -69,9 +69,9 @@ def assemble_parts(payload: ir.Operation, op: AssembleParts, rewriter: Rewriter)
         if not all(_is_of_matmul(insertion.operands[0], alone=has_gaps) for insertion in chain):
             continue
         with ir.InsertionPoint(item), item.location:
-            made = _assembled(chain)
-        rewriter.replace_op(item, made.results)
-        stage = outline([made], list(made.results), "elementwise", rewriter)
+            assembled = _assembled(chain)
+        rewriter.replace_op(item, assembled.results)
+        stage = outline([assembled], list(assembled.results), "elementwise", rewriter)
         stage.attributes[ASSEMBLED] = ir.DenseI64ArrayAttr.get([part.begin for part in parts])
         if has_gaps:
             stage.attributes[EXTENTS] = ir.ArrayAttr.get([ir.DenseI64ArrayAttr.get(part.sizes) for part in parts])

@@ -98,10 +98,10 @@ class _Program:
         layout = ir.StridedLayoutAttr.get(0, [1, columns])
         view = ir.MemRefType.get([columns, rows], type_.element_type, layout=layout, memory_space=type_.memory_space)
         permutation = ir.AffineMapAttr.get(ir.AffineMap.get_permutation([1, 0]))
-        made = ir.Operation.create(
+        launch = ir.Operation.create(
             "memref.transpose", results=[view], operands=[buffer], attributes={"permutation": permutation}
         )
-        return made.results[0], True
+        return launch.results[0], True
 
     def write(self, rewriter: Rewriter) -> None:
         """Creates the program, and erases the matmul and the write to C."""

@@ -152,9 +152,9 @@ def _make_fills(body: ir.Block) -> None:
         for value in list(call.operands):
             source = producer(value)
             if source is not None and source.name == "linalg.fill":
-                made = _copied(value, source)
+                copy = _copied(value, source)
                 for use in [use for use in value.uses if use.owner.operation.name == "func.call"]:
-                    use.owner.operation.operands[use.operand_number] = made
+                    use.owner.operation.operands[use.operand_number] = copy
 
 
 def _copy_collapsed_slices(body: ir.Block) -> None:

@@ -111,9 +111,9 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
         product = _from_zeros(product, rewriter)
         least, result = smallest(product, columns=columns)
         ops, results = _stage(product, least, result, with_pairs=bool(op.pairs.value), columns=columns)
-        made = _with_dequantizing(product, least, result) if op.dequantizing.value else least
-        if made != least and sum(map(is_product, ops)) == 1:
-            ops, results = _stage(product, made, result, with_pairs=False, columns=columns)
+        dequantizing = _with_dequantizing(product, least, result) if op.dequantizing.value else least
+        if dequantizing != least and sum(map(is_product, ops)) == 1:
+            ops, results = _stage(product, dequantizing, result, with_pairs=False, columns=columns)
         if len(results) == 1:
             ops, results = _with_further_results(product, ops, results[0], rewriter, columns=columns)
         outline(ops, results, "matmul", rewriter)
@@ -123,9 +123,9 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
 def _with_dequantizing(product: ir.Operation, ops: list[ir.Operation], result: ir.Value) -> list[ir.Operation]:
     """Returns the ops of a kernel that computes a matmul, with those that dequantize A and B where it computes them."""
     a, b = (dequantizing_ops(value) for value in list(product.operands)[:2])
-    for made in ([*a, *b], b, a):
-        attempt = with_producers([*ops, *made], STARTS)
-        if made and refusal_of(attempt, result) is None:
+    for dequantizing in ([*a, *b], b, a):
+        attempt = with_producers([*ops, *dequantizing], STARTS)
+        if dequantizing and refusal_of(attempt, result) is None:
             return attempt
     return ops
 

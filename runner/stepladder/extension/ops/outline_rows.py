@@ -178,8 +178,8 @@ def _outline(block: _Block, chain: list[RowOp], rewriter: Rewriter) -> None:
             if source is None or root is None:
                 continue
             if root.name in STARTS or (source != root and root in members):
-                made = with_producers([source], (*TENSOR_VIEWS, *STARTS))
-                op.operands[place] = clone_ops(made, {}, ir.InsertionPoint(op))[operand]
+                sources = with_producers([source], (*TENSOR_VIEWS, *STARTS))
+                op.operands[place] = clone_ops(sources, {}, ir.InsertionPoint(op))[operand]
     after = members[-1]
     for op in behind:
         op.move_after(after)

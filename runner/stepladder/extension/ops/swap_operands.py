@@ -86,8 +86,8 @@ class _Transposer:
         if op is None:
             raise Refusal(self._stores[0], "expected a result that a matmul computes")
         if op not in self.created:
-            made = self._op(op)
-            self.created[op] = made
+            swapped = self._op(op)
+            self.created[op] = swapped
         return self.created[op].results[ir.OpResult(value).result_number]
 
     def _op(self, op: ir.Operation) -> ir.Operation:

@@ -357,8 +357,8 @@ class _Conversion(Translation):
                 "a vector loaded from global memory without other uses (a store to a tile of order [0, 1] "
                 "transposes any vector)",
             )
-        made = vector.transpose(op.results[0].type, self.whole(op, op.operands[0]), [1, 0])
-        self.values[op.results[0]] = [made]
+        transposed = vector.transpose(op.results[0].type, self.whole(op, op.operands[0]), [1, 0])
+        self.values[op.results[0]] = [transposed]
 
     def _broadcast(self, op: ir.Operation) -> None:
         self.values[op.results[0]] = broadcasted(op, self.standing(op.operands[0]))

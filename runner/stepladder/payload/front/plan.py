@@ -186,11 +186,11 @@ def _destination(trace: Trace) -> tuple[View, int, list[Digit]]:
 
 def _check_operand(name: str, view: View, op: ir.Operation) -> None:
     if view.origin is not Origin.ARGUMENT:
-        made = f" ('{view.op.name}')" if view.op is not None else ""
+        name_of_op = f" ('{view.op.name}')" if view.op is not None else ""
         raise refuse(
             view.op if view.op is not None else op,
-            f"{name} is {view.origin.value}{made}; it must be an argument of the function, as it is or through views, "
-            "linalg.transpose and extensions",
+            f"{name} is {view.origin.value}{name_of_op}; it must be an argument of the function, as it is or through "
+            "views, linalg.transpose and extensions",
         )
 
 

@@ -115,8 +115,8 @@ def _move_up(cast: ir.Operation) -> bool:
         with ir.InsertionPoint(view), view.location:
             view.operands[0] = _cast(view.operands[0], element)
             if view.name == "linalg.transpose":
-                made = ir.Operation.create("tensor.empty", results=[cast.results[0].type]).results[0]
-                view.operands[1] = made
+                empty = ir.Operation.create("tensor.empty", results=[cast.results[0].type]).results[0]
+                view.operands[1] = empty
                 for argument in view.regions[0].blocks[0].arguments:
                     argument.set_type(element)
         view.results[0].set_type(cast.results[0].type)

@@ -86,9 +86,9 @@ def _factor(value: ir.Value, arguments: Sequence[ir.Value], maps: Sequence[ir.Af
         each = pending.pop()
         if each in arguments:
             leaves.add(list(arguments).index(each))
-        elif (made := producer(each)) is not None and made not in needed:
-            needed.add(made)
-            pending += list(made.operands)
+        elif (defining := producer(each)) is not None and defining not in needed:
+            needed.add(defining)
+            pending += list(defining.operands)
     block = source.block.operations if source is not None else []
     ops = [item.operation for item in block if item.operation in needed]
     loops = {loop for leaf in leaves for item in maps[leaf].results for loop in _loops(item)}
@@ -114,9 +114,11 @@ def _sizes(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> dict[int, int]:
 def _replace(op: ir.Operation, factors: Sequence[_Factor]) -> None:
     maps = indexing_maps(op)
     with ir.InsertionPoint(op), op.location:
-        made = [_computed(op, factor, maps) for factor in factors]
+        computed = [_computed(op, factor, maps) for factor in factors]
         sums = op.operands[len(op.operands) - 1]
-        generic, body = create_generic([value for value, _ in made], [sums], [*(map_ for _, map_ in made), maps[-1]])
+        generic, body = create_generic(
+            [value for value, _ in computed], [sums], [*(map_ for _, map_ in computed), maps[-1]]
+        )
         with ir.InsertionPoint(body):
             *values, so_far = body.arguments
             wide = [value if value.type == so_far.type else arith.extf(so_far.type, value) for value in values]

@@ -29,8 +29,8 @@ def lower(function: ir.Operation) -> None:
         if op.parent is None or op.parent.operation != function or not _is_computed(op):
             continue
         with ir.InsertionPoint(op), op.location:
-            made = _extracted(op) if op.name == _SLICES[0] else _inserted(op)
-        op.results[0].replace_all_uses_with(made)
+            lowered = _extracted(op) if op.name == _SLICES[0] else _inserted(op)
+        op.results[0].replace_all_uses_with(lowered)
         op.erase()
 
 

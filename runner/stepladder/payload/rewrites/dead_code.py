@@ -109,12 +109,12 @@ def _fold_body(op: ir.Operation) -> None:
 
 def _captured(op: ir.Operation) -> list[ir.Value]:
     """Returns the values from outside of an op that its body reads, each once."""
-    made = {value for inner in walk(op) if inner != op for value in inner.results}
-    made |= {
+    inside = {value for inner in walk(op) if inner != op for value in inner.results}
+    inside |= {
         value for inner in walk(op) for region in inner.regions for block in region.blocks for value in block.arguments
     }
     read = [value for inner in walk(op) if inner != op for value in inner.operands]
-    return [value for value in dict.fromkeys(read) if value not in made]
+    return [value for value in dict.fromkeys(read) if value not in inside]
 
 
 def _is_constant(value: ir.Value) -> bool:
@@ -206,8 +206,8 @@ def _written(op: ir.Operation) -> list[ir.Value] | None:
         is_known = _is_pure(op) or op.name in (*VIEWS, *_ALLOCATIONS)
         return [] if is_known and op.name.rpartition(".")[2] != "yield" else None
     buffers = [origin(value, VIEWS) for value in targets]
-    made = [producer(buffer) for buffer in buffers]
-    return buffers if all(item is not None and item.name in _ALLOCATIONS for item in made) else None
+    sources = [producer(buffer) for buffer in buffers]
+    return buffers if all(item is not None and item.name in _ALLOCATIONS for item in sources) else None
 
 
 def _outputs_of(op: ir.Operation) -> int:

@@ -52,8 +52,8 @@ def _stored(value: ir.Value) -> ir.Value | None:
     # The text of the elements is that of integers.
     numbers = str(source.attributes["value"]).rpartition(" : ")[0]
     with ir.InsertionPoint(source), source.location:
-        made = {"value": ir.Attribute.parse(f"{numbers} : {type_}")}
-        return ir.Operation.create("arith.constant", results=[type_], attributes=made).results[0]
+        attributes = {"value": ir.Attribute.parse(f"{numbers} : {type_}")}
+        return ir.Operation.create("arith.constant", results=[type_], attributes=attributes).results[0]
 
 
 def _store_arguments(function: ir.Operation) -> None:

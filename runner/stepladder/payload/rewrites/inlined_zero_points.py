@@ -31,12 +31,12 @@ def inlined(item: bodies.Structured) -> bodies.Structured | None:
         return None
     op = item.op
     with ir.InsertionPoint(op), op.location:
-        made = _with_bodies(item, before)
-    found = bodies.structured(made)
+        inlined_op = _with_bodies(item, before)
+    found = bodies.structured(inlined_op)
     if factors_of(found) is None:
-        made.erase()
+        inlined_op.erase()
         return None
-    op.results[0].replace_all_uses_with(made.results[0])
+    op.results[0].replace_all_uses_with(inlined_op.results[0])
     op.erase()
     for each in before:
         if each is not None and not list(each.op.results[0].uses):

@@ -145,6 +145,6 @@ def _converted(tensor: ir.Value, factor: _Factor, element: ir.Type) -> ir.Value:
     identity = ir.AffineMap.get_identity(len(shape))
     new, body = create_generic([tensor], [empty], [identity] * 2)
     with ir.InsertionPoint(body):
-        made = ir.Operation.create(factor.conversion.name, results=[element], operands=[body.arguments[0]])
-        ir.Operation.create("linalg.yield", operands=made.results)
+        converted = ir.Operation.create(factor.conversion.name, results=[element], operands=[body.arguments[0]])
+        ir.Operation.create("linalg.yield", operands=converted.results)
     return new.results[0]

@@ -46,13 +46,13 @@ def _replace(loop: ir.Operation, bounds: list[tuple[int, ...]], outputs: list[ir
         for insert in inserts:
             with point, insert.location:
                 source, target, *rest = insert.operands
-                made = ir.Operation.create(
+                sequential = ir.Operation.create(
                     "tensor.insert_slice",
                     results=[target.type],
                     operands=[known.get(source, source), values[target], *(known.get(item, item) for item in rest)],
                     attributes={item: insert.attributes[item] for item in insert.attributes},
                 )
-            values[target] = made.results[0]
+            values[target] = sequential.results[0]
         with point:
             ir.Operation.create("scf.yield", operands=[values[argument] for argument in shared])
     for part in walk(outermost, "tensor.extract_slice"):
@@ -69,10 +69,10 @@ def _make_part(part: ir.Operation) -> None:
     if whole is None or whole.name not in ("linalg.fill", "tensor.empty") or not type_.has_static_shape:
         return
     with ir.InsertionPoint(part), part.location:
-        made = ir.Operation.create("tensor.empty", results=[type_])
+        tensor = ir.Operation.create("tensor.empty", results=[type_])
         if whole.name == "linalg.fill":
-            made = create_named_op("linalg.fill", [whole.operands[0]], made.results[0])
-    part.results[0].replace_all_uses_with(made.results[0])
+            tensor = create_named_op("linalg.fill", [whole.operands[0]], tensor.results[0])
+    part.results[0].replace_all_uses_with(tensor.results[0])
     part.erase()
 
 

@@ -76,8 +76,8 @@ def _reshape(function: ir.Operation) -> bool:
         if math.prod(wanted) != math.prod(type_.shape):
             raise refuse(op, f"'tensor.reshape' of {type_} to {'x'.join(map(str, wanted))}, of other size")
         with ir.InsertionPoint(op), op.location:
-            made = _viewed(source, wanted)
-            cast = ir.Operation.create("tensor.cast", results=[op.results[0].type], operands=[made])
+            view = _viewed(source, wanted)
+            cast = ir.Operation.create("tensor.cast", results=[op.results[0].type], operands=[view])
         op.results[0].replace_all_uses_with(cast.results[0])
         op.erase()
         found = True

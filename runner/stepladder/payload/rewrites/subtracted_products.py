@@ -63,8 +63,8 @@ def _separate(op: ir.Operation, subtraction: ir.Operation) -> None:
         right, held, *_ = body.arguments
         left = held if number is None else number
         with ir.InsertionPoint(body):
-            made = ir.Operation.create(subtraction.name, results=[type_.element_type], operands=[left, right])
-            ir.Operation.create("linalg.yield", operands=made.results)
+            new = ir.Operation.create(subtraction.name, results=[type_.element_type], operands=[left, right])
+            ir.Operation.create("linalg.yield", operands=new.results)
     if not is_buffer:
         op.results[0].replace_all_uses_except(difference.results[0], [difference])
     subtraction.erase()
@@ -78,6 +78,6 @@ def _zeros(shape: list[int], element: ir.Type, *, is_buffer: bool) -> ir.Value:
         empty = ir.Operation.create("tensor.empty", results=[ir.RankedTensorType.get(shape, element)]).results[0]
         return create_named_op("linalg.fill", [zero], empty).results[0]
     segments: dict[str, ir.Attribute] = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])}
-    made = ir.Operation.create("memref.alloc", results=[ir.MemRefType.get(shape, element)], attributes=segments)
-    create_named_op("linalg.fill", [zero], made.results[0])
-    return made.results[0]
+    buffer = ir.Operation.create("memref.alloc", results=[ir.MemRefType.get(shape, element)], attributes=segments)
+    create_named_op("linalg.fill", [zero], buffer.results[0])
+    return buffer.results[0]

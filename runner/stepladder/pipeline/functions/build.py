@@ -118,7 +118,7 @@ def _compiled(divided: Divided, name: str, *, use_cache: bool) -> FunctionBuild:
     )
     data = {plan.file_of(number): constant.data for number, constant in selection.constants.items()}
     codes = {folder: stage.code for folder, stage in compiler.stages.items()}
-    made = bundle.FunctionBundle(Path(name), manifest, codes, divided.reference, data)
-    bundle.check_function(made)
+    function_bundle = bundle.FunctionBundle(Path(name), manifest, codes, divided.reference, data)
+    bundle.check_function(function_bundle)
     dumps = {folder: stage.dumps for folder, stage in compiler.stages.items()}
-    return FunctionBuild(made, run.dumps(), dumps, compiler.notes)
+    return FunctionBuild(function_bundle, run.dumps(), dumps, compiler.notes)

@@ -72,10 +72,10 @@ def with_pitches(texts: Mapping[str, str], run: Run) -> dict[str, str]:
     """
     found = dict(texts)
     for call in walk(run.module, "func.call"):
-        if list(call.operands) and (made := producer(call.operands[len(call.operands) - 1])) is not None:
+        if list(call.operands) and (source := producer(call.operands[len(call.operands) - 1])) is not None:
             name = callee_of(call)
-            if made.name == CAST and is_matmul(name):
-                strides = ir.MemRefType(made.results[0].type).get_strides_and_offset()[0]
+            if source.name == CAST and is_matmul(name):
+                strides = ir.MemRefType(source.results[0].type).get_strides_and_offset()[0]
                 found[name] = _with_pitch(texts[name], name, strides)
     return found
 

@@ -108,14 +108,14 @@ class Compiler:
         key = text, loads_early = self.texts[name], loads_early and is_matmul(name)
         if key not in self._folders:
             folder = f"kernels/{len(self.stages):02}-{name}"
-            made = (
+            stage = (
                 self._matmul(text, name, loads_early)
                 if is_matmul(name)
                 else self._plain([text], name, kind_named(name))
             )
             twin = self._folders.get((text, not loads_early), folder)  # the same where nothing is loaded early
-            if made.code.ptx != self.stages.setdefault(twin, made).code.ptx:
-                self.stages[folder], twin = made, folder
+            if stage.code.ptx != self.stages.setdefault(twin, stage).code.ptx:
+                self.stages[folder], twin = stage, folder
             self._folders[key] = twin
         return self._folders[key], self.stages[self._folders[key]]
 
