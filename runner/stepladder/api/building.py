@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from stepladder.api import store
 from stepladder.api.errors import ArgumentError
-from stepladder.api.memory import Memory
+from stepladder.api.kernel_cache import KernelCache
 from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
 from stepladder.runtime import targets
 from stepladder.runtime.bundle import Bundle, FunctionBundle
@@ -196,8 +196,8 @@ def target_for(capability: tuple[int, int]) -> str:
     return names[-1]
 
 
-_memory = Memory[Built]()
-_functions = Memory[BuiltFunction](_KEPT_FUNCTIONS)
+_kernels = KernelCache[Built]()
+_functions = KernelCache[BuiltFunction](_KEPT_FUNCTIONS)
 # MLIR's bindings and the package's own state of a run, also on the emulator, belong to one thread at a time.
 exclusive = threading.RLock()
 
@@ -213,16 +213,16 @@ def build(job: Job) -> Built:
     """
     if not job.is_kept:
         return _compile(job)
-    found = _memory.find(job)
+    found = _kernels.find(job)
     if found is not None:
         return found
-    with _memory.only_one(job):
-        found = _memory.find(job)
+    with _kernels.only_one(job):
+        found = _kernels.find(job)
         if found is None:
             found = _stored(job) or _compile(job)
             if found.dumps is not None:
                 store.save(job.key(), found.bundle)
-            _memory.keep(job, found)
+            _kernels.keep(job, found)
     return found
 
 
@@ -244,10 +244,10 @@ def build_any(job: Job) -> Built | BuiltFunction:
     """
     if not job.is_kept:
         return _compile_any(job)
-    single = _memory.find(job)
+    single = _kernels.find(job)
     if single is not None:
         return single
-    with _memory.only_one((job, "function")):
+    with _kernels.only_one((job, "function")):
         function = _functions.find(job)
         if function is not None:
             return function

@@ -10,7 +10,7 @@ from stepladder.api.building import exclusive
 from stepladder.api.errors import ArgumentError, not_copied, shape_text
 from stepladder.api.function import Function
 from stepladder.api.kernel import Kernel
-from stepladder.api.memory import Memory
+from stepladder.api.kernel_cache import KernelCache
 from stepladder.api.options import plain
 from stepladder.api.views import View, view_of
 
@@ -74,13 +74,13 @@ class ByShape:
     def __init__(self, arguments: Sequence[Argument], compiled: Callable[[Sequence[Shape]], Kernel | Function]) -> None:
         self.arguments = tuple(arguments)
         self._compiled = compiled
-        self._kernels = Memory[Kernel | Function](_KEPT)
+        self._kernels = KernelCache[Kernel | Function](_KEPT)
 
     def __repr__(self) -> str:
         shapes = ", ".join(
             "x".join("?" if size is None else str(size) for size in item.shape) for item in self.arguments
         )
-        return f"<stepladder.ByShape ({shapes}), {len(self._made.made)} compiled>"
+        return f"<stepladder.ByShape ({shapes}), {len(self._kernels.kernels)} compiled>"
 
     def __reduce__(self) -> NoReturn:
         not_copied(self)

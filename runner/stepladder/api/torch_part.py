@@ -14,7 +14,7 @@ from stepladder.api.compiling import compile as compile_module
 from stepladder.api.errors import ArgumentError
 from stepladder.api.function import Function
 from stepladder.api.kernel import Kernel
-from stepladder.api.memory import Memory
+from stepladder.api.kernel_cache import KernelCache
 from stepladder.api.signature import ALIGNMENT
 from stepladder.runtime.errors import StepladderError
 
@@ -124,10 +124,10 @@ class DynamicKernels:
     def __init__(self, compiled: Callable[[Sequence[Any]], Kernel | Function], log: logging.Logger) -> None:
         self._compiled = compiled
         self._log = log
-        self._kernels = Memory[Kernel | Function | str](_MAX)
+        self._kernels = KernelCache[Kernel | Function | str](_MAX)
 
     def __repr__(self) -> str:
-        return f"<kernels for each set of sizes, {len(self._made.made)} compiled>"
+        return f"<kernels for each set of sizes, {len(self._kernels.kernels)} compiled>"
 
     def find(self, inputs: Sequence[Any]) -> Kernel | Function | str:
         """Returns the kernels for some inputs, or why there are none.
@@ -137,7 +137,7 @@ class DynamicKernels:
         """
         key = tuple(tuple(item.shape) if isinstance(item, torch.Tensor) else item for item in inputs)
         found = self._kernels.find(key)
-        if found is None and len(self._kernels.made) >= _MAX:
+        if found is None and len(self._kernels.kernels) >= _MAX:
             return f"kernels of {_MAX} sets of sizes are compiled"
         with self._kernels.only_one(key):
             found = self._kernels.find(key)

@@ -69,10 +69,10 @@ class RowKernel:
         for op in ops:
             if not op.is_over(self.rows):
                 raise Refusal(op.op, f"an op that is not over rows of {self.rows}")
-        self.made: dict[ir.Value, tuple[RowOp, int]] = {}
+        self.written: dict[ir.Value, tuple[RowOp, int]] = {}
         for op in ops:
             for number in range(op.outputs):
-                self.made[origin(op.op.operands[op.inputs + number], BUFFER_VIEWS)] = (op, number)
+                self.written[origin(op.op.operands[op.inputs + number], BUFFER_VIEWS)] = (op, number)
         self.row: list[ir.Value] = []
         self.scalars: dict[tuple[ir.Operation, int], ir.Value] = {}
         # Elements of the chain that the ops of one block of IR read, by op, result and coordinates.
@@ -138,7 +138,7 @@ class RowKernel:
             loops = self._loops(op, column)
             for number in range(op.inputs):
                 buffer = op.op.operands[number]
-                if origin(buffer, BUFFER_VIEWS) not in self.made and list(op.body.arguments[number].uses):
+                if origin(buffer, BUFFER_VIEWS) not in self.written and list(op.body.arguments[number].uses):
                     coordinates = [None if loop is None else loops[loop] for loop in op.maps[number]]
                     last = coordinates[-1] if coordinates else None
                     if last is not None and last == column:
@@ -294,9 +294,9 @@ class RowKernel:
     def _read(self, buffer: ir.Value, coordinates: list[Coordinate]) -> ir.Value:
         """Returns an element: of an argument, or of what an op of the chain computes."""
         root = origin(buffer, BUFFER_VIEWS)
-        if root not in self.made:
+        if root not in self.written:
             return self._loaded_element(buffer, coordinates)
-        op, number = self.made[root]
+        op, number = self.written[root]
         view = buffer
         while view != op.op.operands[op.inputs + number] and view != root:
             source = producer(view)

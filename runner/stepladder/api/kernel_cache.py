@@ -12,7 +12,7 @@ _Kernel = TypeVar("_Kernel")
 _KEPT = 512
 
 
-class Memory(Generic[_Kernel]):
+class KernelCache(Generic[_Kernel]):
     """The most recently used compiled kernels, and a lock for each one that is being compiled.
 
     Args:
