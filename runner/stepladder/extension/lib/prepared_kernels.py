@@ -10,8 +10,8 @@ from stepladder.extension.lib.arithmetic import apply, digits, equal, index, les
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.element_ops import created, repeated
-from stepladder.extension.lib.folds import Fold, fold_of
-from stepladder.extension.lib.partial_results import lane_id, over_lanes
+from stepladder.extension.lib.epilogues.folds import Fold, fold_of
+from stepladder.extension.lib.epilogues.partial_results import lane_id, over_lanes
 from stepladder.mlir import types
 from stepladder.mlir.bindings import affine, gpu, ir, memref, scf
 from stepladder.mlir.constant_numbers import number_in

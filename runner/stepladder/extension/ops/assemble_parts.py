@@ -4,13 +4,13 @@ import itertools
 import math
 from dataclasses import dataclass
 
-from stepladder.extension.lib.argument_parts import offset_within
 from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.inserted_slices import INSERTION, extracted
-from stepladder.extension.lib.products import is_product
-from stepladder.extension.lib.stages import ASSEMBLED, EXTENTS, is_elementwise, one_function, outline
+from stepladder.extension.lib.multi_kernel.argument_parts import offset_within
+from stepladder.extension.lib.multi_kernel.inserted_slices import INSERTION, extracted
+from stepladder.extension.lib.multi_kernel.products import is_product
+from stepladder.extension.lib.multi_kernel.stages import ASSEMBLED, EXTENTS, is_elementwise, one_function, outline
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic
 from stepladder.mlir.reshapes import TENSOR_VIEWS

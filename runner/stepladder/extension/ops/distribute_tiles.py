@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from stepladder.extension.lib.arithmetic import splat_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.launches import BLOCK, launch_sizes
-from stepladder.extension.lib.tile_exchange import exchange, exchange_transposed
-from stepladder.extension.lib.tiles import Owned, create, init_tile, load_tile, store_tile, tile_type
 from stepladder.extension.lib.translation import Translation
-from stepladder.extension.lib.xegpu_layouts import turns
+from stepladder.extension.lib.xetile.tile_exchange import exchange, exchange_transposed
+from stepladder.extension.lib.xetile.tiles import Owned, create, init_tile, load_tile, store_tile, tile_type
+from stepladder.extension.lib.xetile.xegpu_layouts import turns
 from stepladder.mlir.bindings import arith, gpu, ir
 from stepladder.mlir.traverse import attributes_of, producer, walk
 from stepladder.mlir.xetile.derive import map_of

@@ -2,7 +2,7 @@
 
 from stepladder.extension.lib.arithmetic import index, zero_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.tiles import create, init_tile, load_tile, store_tile
+from stepladder.extension.lib.xetile.tiles import create, init_tile, load_tile, store_tile
 from stepladder.mlir.bindings import arith, ir, scf
 from stepladder.mlir.linalg_ops import loops_of
 from stepladder.mlir.traverse import producer, users_of, walk

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.lowered_kernels import Code, Launch, launches_of
-from stepladder.extension.lib.merged_kernel import Member, write_kernel
+from stepladder.extension.lib.multi_kernel.lowered_kernels import Code, Launch, launches_of
+from stepladder.extension.lib.multi_kernel.merged_kernel import Member, write_kernel
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import origin
 

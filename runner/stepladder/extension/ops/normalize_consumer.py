@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.elementwise import zeros_of
+from stepladder.extension.lib.epilogues.elementwise import zeros_of
 from stepladder.extension.lib.outlined_producers import is_in_producer
 from stepladder.extension.lib.workspaces import is_workspace
 from stepladder.mlir.bindings import arith, bufferization, ir

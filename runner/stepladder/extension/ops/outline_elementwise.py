@@ -3,11 +3,11 @@
 import itertools
 from collections.abc import Iterable
 
-from stepladder.extension.lib.argument_parts import LAYOUT, SLICE, layout_of_part, part_of
 from stepladder.extension.lib.arithmetic import constant, splat_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.stages import (
+from stepladder.extension.lib.multi_kernel.argument_parts import LAYOUT, SLICE, layout_of_part, part_of
+from stepladder.extension.lib.multi_kernel.stages import (
     ASSEMBLED,
     STARTS,
     is_structured,

@@ -3,18 +3,17 @@
 from collections.abc import Callable, Sequence
 
 from stepladder.extension.lib.arithmetic import constant
-from stepladder.extension.lib.columns import dissolve
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.narrow_constants import narrow_constants
-from stepladder.extension.lib.plain_operands import (
+from stepladder.extension.lib.multi_kernel.columns import dissolve
+from stepladder.extension.lib.multi_kernel.plain_operands import (
     add_in_wide_sums,
     fold_transposes,
     simplify,
     sums_are_widened,
     with_wide_sums,
 )
-from stepladder.extension.lib.products import (
+from stepladder.extension.lib.multi_kernel.products import (
     dequantizing_ops,
     is_batch_of_vectors,
     is_product,
@@ -23,7 +22,7 @@ from stepladder.extension.lib.products import (
     smallest,
     widens_operand,
 )
-from stepladder.extension.lib.stages import (
+from stepladder.extension.lib.multi_kernel.stages import (
     STARTS,
     in_order,
     is_elementwise,
@@ -32,6 +31,7 @@ from stepladder.extension.lib.stages import (
     outline,
     with_producers,
 )
+from stepladder.extension.lib.narrow_constants import narrow_constants
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.linalg_ops import create_named_op

@@ -4,8 +4,8 @@ import math
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.rows import LONG, RowOp, length_of
-from stepladder.extension.lib.stages import STARTS, one_function, outline, with_producers
+from stepladder.extension.lib.multi_kernel.rows import LONG, RowOp, length_of
+from stepladder.extension.lib.multi_kernel.stages import STARTS, one_function, outline, with_producers
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.reshapes import TENSOR_VIEWS

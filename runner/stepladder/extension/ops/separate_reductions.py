@@ -2,7 +2,7 @@
 
 from stepladder.extension.lib.control_flow import operations_of, terminator_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.reduced_results import create_reduction, workspace_like
+from stepladder.extension.lib.epilogues.reduced_results import create_reduction, workspace_like
 from stepladder.mlir.bindings import arith, bufferization, ir
 from stepladder.mlir.linalg_ops import create_generic, indexing_maps
 from stepladder.mlir.traverse import attributes_of, producer, users_of, walk

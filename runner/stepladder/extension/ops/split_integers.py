@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.products import is_product, layout_sources
-from stepladder.extension.lib.stages import inner_ops, is_elementwise, is_structured, one_function
+from stepladder.extension.lib.multi_kernel.products import is_product, layout_sources
+from stepladder.extension.lib.multi_kernel.stages import inner_ops, is_elementwise, is_structured, one_function
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps

@@ -1,7 +1,7 @@
 """`tc.swap_operands`: computes the transpose of C, with A and B swapped."""
 
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.elementwise import is_elementwise
+from stepladder.extension.lib.epilogues.elementwise import is_elementwise
 from stepladder.extension.lib.memory import transpose
 from stepladder.mlir.bindings import bufferization, ir
 from stepladder.mlir.linalg_ops import with_swapped_loops

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from stepladder.extension.lib.attention import Attention, find_last
-from stepladder.extension.lib.attention_logits import has_causal_mask
+from stepladder.extension.lib.multi_kernel.attention import Attention, find_last
+from stepladder.extension.lib.multi_kernel.attention_logits import has_causal_mask
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.pipeline.context import parse_payload

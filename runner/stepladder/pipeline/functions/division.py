@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stepladder.extension.lib.products import is_product
+from stepladder.extension.lib.multi_kernel.products import is_product
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stepladder.extension.lib.stages import group_of
+from stepladder.extension.lib.multi_kernel.stages import group_of
 from stepladder.mlir.traverse import symbol_of, walk
 from stepladder.pipeline.functions.group_knobs import is_faster
 from stepladder.pipeline.functions.stage_texts import is_matmul

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stepladder.extension.lib.products import is_product, sizes_of
+from stepladder.extension.lib.multi_kernel.products import is_product, sizes_of
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import name_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stepladder.extension.lib.stages import as_payload, is_private
+from stepladder.extension.lib.multi_kernel.stages import as_payload, is_private
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.text import text_of
 from stepladder.mlir.traverse import callee_of, producer, walk

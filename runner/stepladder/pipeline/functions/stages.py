@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from stepladder.extension.lib.products import is_product
-from stepladder.extension.lib.stages import group_of, is_private
+from stepladder.extension.lib.multi_kernel.products import is_product
+from stepladder.extension.lib.multi_kernel.stages import group_of, is_private
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.reshapes import BUFFER_VIEWS
