@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stepladder.mlir.bindings import ir
-from stepladder.pipeline import library, loaded, scripts
+from stepladder.pipeline import library, pipeline_cache, scripts
 from stepladder.pipeline.bind import bind
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.expressions import Scope
@@ -205,5 +205,5 @@ def test_a_script_that_changes_is_loaded_anew(tmp_path: Path, monkeypatch: pytes
         step.write_text(step.read_text().replace("transform.apply_cse", "// transform.apply_cse"))
         after = library.load("wmma_upstream")
     assert str(before.module).count("apply_cse") == str(after.module).count("apply_cse") + 1
-    assert loaded.state_of(tmp_path / "mine.mlir") is None
-    assert loaded.state_of(folder / ".." / "mine.mlir") is None
+    assert pipeline_cache.state_of(tmp_path / "mine.mlir") is None
+    assert pipeline_cache.state_of(folder / ".." / "mine.mlir") is None

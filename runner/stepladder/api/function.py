@@ -13,10 +13,10 @@ from stepladder.api import building
 from stepladder.api.building import EMULATOR, BuiltFunction, exclusive
 from stepladder.api.errors import ArgumentError, not_copied
 from stepladder.api.kernel import Device, current_stream, device_of
+from stepladder.api.known_tensors import KnownTensors
 from stepladder.api.results import copy_onto, empty_like, place_number, stream_of
 from stepladder.api.scalars import is_number, view_of_number
 from stepladder.api.signature import Parameter, Signature, bytes_of
-from stepladder.api.tensors import KnownTensors
 from stepladder.api.views import View, check_on_host, row_major, view_of
 from stepladder.runtime.bundle import FunctionBuffer, FunctionBundle, FunctionManifest
 from stepladder.runtime.errors import FAILED, StepladderError

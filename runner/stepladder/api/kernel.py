@@ -13,10 +13,10 @@ import numpy as np
 from stepladder.api import building, signature
 from stepladder.api.building import EMULATOR, Built
 from stepladder.api.errors import ArgumentError, not_copied
+from stepladder.api.known_tensors import KnownTensors
 from stepladder.api.results import copy_onto, empty_like, stream_of
 from stepladder.api.scalars import word_of
 from stepladder.api.signature import Signature
-from stepladder.api.tensors import KnownTensors
 from stepladder.api.views import View, check_on_host, view_of
 from stepladder.runtime.bundle import Manifest
 from stepladder.runtime.errors import FAILED, StepladderError

@@ -12,8 +12,8 @@ from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import FITS_TF32
 from stepladder.payload import computed_sizes, front, pairs
-from stepladder.payload.absence import no_matmul
 from stepladder.payload.facts import MATMULS, problem_facts
+from stepladder.payload.missing_matmul import no_matmul
 from stepladder.payload.prepared import with_producers
 from stepladder.payload.producers import Producer, separate
 from stepladder.payload.refusal import refuse

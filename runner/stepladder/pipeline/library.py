@@ -30,7 +30,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.payload.facts import FACTS
 from stepladder.pipeline import attributes as script_attributes
-from stepladder.pipeline import loaded, scripts
+from stepladder.pipeline import pipeline_cache, scripts
 from stepladder.pipeline.definition import Condition, Knob, KnobValue, Pipeline, Requirement, Step, value_text
 from stepladder.pipeline.sequences import (
     include_ops,
@@ -136,13 +136,13 @@ def load(name: str) -> Pipeline:
             or a pipeline without steps.
     """
     path = _pipeline_path(name)
-    state = loaded.state_of(path)
+    state = pipeline_cache.state_of(path)
     if state is None:
         return _parse(path)
-    pipeline = loaded.find(path, state)
+    pipeline = pipeline_cache.find(path, state)
     if pipeline is None:
         pipeline = _parse(path)
-        loaded.keep(pipeline, state)
+        pipeline_cache.keep(pipeline, state)
     return pipeline
 
 

@@ -66,7 +66,7 @@ def parse_front(fields: Fields, argument: Callable[[Fields], Argument]) -> tuple
     )
 
 
-def check_several(manifest: Manifest, fields: Fields) -> None:
+def check_preceding_kernels(manifest: Manifest, fields: Fields) -> None:
     """Checks the kernels before that of the matmul: limits of the target, operands, and that each workspace that is
     read was written, by one kernel, before.
 
