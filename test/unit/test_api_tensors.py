@@ -16,7 +16,7 @@ def test_tensors_of_another_form_are_checked(monkeypatch: pytest.MonkeyPatch, gu
     """Tensors of another form, at another address, or on another stream are not launched on without the checks."""
     torch = pytest.importorskip("torch")
     if not guards:
-        monkeypatch.setattr(tensors, "_guards", lambda torch: None)
+        monkeypatch.setattr(known_tensors, "_guards", lambda torch: None)
     launches = []
     loaded = SimpleNamespace(launcher=lambda addresses, stream: functools.partial(launches.append, stream))
     known = known_tensors.KnownTensors()
