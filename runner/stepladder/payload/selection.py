@@ -57,9 +57,14 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
             as `packed_i4.unpack`.
     """
     functions = walk(module, "func.func")
-    function = _chosen(module, functions, name)
-    if function is None:
+    bodies = _candidates(functions, name)
+    if not bodies:
         return Selection(module)
+    copy = inlined(module, bodies)  # it owns the function from here on
+    if copy is not None:
+        wanted = [_name_of(function) for function in bodies]
+        bodies = [function for function in walk(copy, "func.func") if _name_of(function) in wanted]
+    function = _only_one(bodies)
     if walk(function, "gpu.launch_func"):  # with the kernels that it launches
         return Selection(module, _name_of(function))
     _rewrite(function)
@@ -78,24 +83,22 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     return Selection(alone, name, others, lift(clone.operation))
 
 
-def _chosen(module: ir.Module, functions: Sequence[ir.Operation], name: str | None) -> ir.Operation | None:
-    """Returns the function that is compiled, with the bodies of those that it calls; None where none has a body."""
+def _candidates(functions: Sequence[ir.Operation], name: str | None) -> list[ir.Operation]:
+    """Returns the function of a name, or those with a body that no other one calls; none where none has a body."""
     bodies = [function for function in functions if len(function.regions[0].blocks)]
-    if name is not None:
-        bodies = [function for function in bodies if _name_of(function) == name]
-        if not bodies:
-            known = ", ".join(f"@{_name_of(function)}" for function in functions)
-            raise StepladderError(
-                f"the payload has no function @{name} with a body", notes=[f"its functions: {known or 'none'}"]
-            )
-    if not bodies:
-        return None
     if name is None:
-        bodies = entries(bodies)
-    copy = inlined(module, bodies)
-    if copy is not None:
-        wanted = [_name_of(function) for function in bodies]
-        bodies = [function for function in walk(copy, "func.func") if _name_of(function) in wanted]
+        return entries(bodies) if bodies else []
+    named = [function for function in bodies if _name_of(function) == name]
+    if not named:
+        known = ", ".join(f"@{_name_of(function)}" for function in functions)
+        raise StepladderError(
+            f"the payload has no function @{name} with a body", notes=[f"its functions: {known or 'none'}"]
+        )
+    return named
+
+
+def _only_one(bodies: list[ir.Operation]) -> ir.Operation:
+    """Returns the one function, or the one of several that may have a contraction."""
     if len(bodies) > 1:
         bodies = [function for function in bodies if _has_product(function)] or bodies
     if len(bodies) > 1:

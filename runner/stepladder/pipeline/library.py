@@ -123,7 +123,8 @@ def _read_requirements(sequence: ir.Operation) -> tuple[Requirement, ...]:
 def load(name: str) -> Pipeline:
     """Parses a pipeline and its steps into one transform module, in the current MLIR context.
 
-    The scripts of the package's pipelines are parsed once in a process, as long as they do not change (`pipeline_cache`).
+    The scripts of the package's pipelines are parsed once in a process, as long as they do not change
+    (`pipeline_cache`).
 
     Args:
         name: the name of a pipeline of the package, or the path of a pipeline file.
