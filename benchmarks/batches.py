@@ -95,7 +95,7 @@ def build(folder: Path, only: list[str], c_type: str, top: int) -> None:
     """
     from stepladder.payload.writing import matmul_text
     from stepladder.pipeline import tuning_build
-    from stepladder.pipeline.matmul_parts import Part
+    from stepladder.pipeline.functions.matmul_parts import Part
     from stepladder.pipeline.request import Request
 
     cases = chosen(only)

@@ -12,13 +12,16 @@ from box import Array, Box
 _DECOMPOSE_EVERY = 5
 
 
+# Points of a generation.
+POPULATION = 20
+
+
 def evolve(
     objective: Callable[[Array], float],
     box: Box,
     start: Array,
     seed: int,
     generations: int,
-    population: int = 20,
     width: float = 0.25,
 ) -> Array:
     """Returns the best numbers that were tried.
@@ -32,11 +35,10 @@ def evolve(
         start: where the search begins.
         seed: of the random numbers.
         generations: number of them.
-        population: points of a generation.
         width: standard deviation of the first generation, as a part of the bounds.
     """
     rng = np.random.default_rng(seed)
-    size, parents = len(start), population // 2
+    size, parents = len(start), POPULATION // 2
     weights = np.log(parents + 0.5) - np.log(np.arange(1, parents + 1))
     weights /= weights.sum()
     mass = 1 / (weights**2).sum()
@@ -54,7 +56,7 @@ def evolve(
         if generation % _DECOMPOSE_EVERY == 0:
             values, axes = np.linalg.eigh((covariance + covariance.T) / 2)
             lengths = np.sqrt(np.maximum(values, 1e-20))
-        steps = rng.standard_normal((population, size)) * lengths @ axes.T
+        steps = rng.standard_normal((POPULATION, size)) * lengths @ axes.T
         points = mean + width * steps
         inside = np.clip(points, 0.0, 1.0)
         scores = np.array([objective(box.numbers(point)) for point in inside])

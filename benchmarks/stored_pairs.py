@@ -112,7 +112,7 @@ def _build(text: str, folder: Path, **settings: KnobValue) -> int:
     """Compiles a layer, writes the bundle, and returns how many of its kernels are matmuls."""
     from stepladder.pipeline.automatic import AUTO
     from stepladder.pipeline.context import mlir_context
-    from stepladder.pipeline.functions import build_function
+    from stepladder.pipeline.functions.build import build_function
     from stepladder.pipeline.request import Request
 
     with mlir_context():
@@ -132,7 +132,7 @@ def compile_all(folder: Path) -> None:
         text = payload(*case)
         chosen[f"{case[0]}_{case[1]}"] = WAYS[_build(text, _path(folder, case, "default")) - 1]
         _build(text, _path(folder, case, "pair"), dequantizing=False)
-        with mock.patch("stepladder.pipeline.divided_function.is_slower", return_value=True):
+        with mock.patch("stepladder.pipeline.functions.divided_function.is_slower", return_value=True):
             _build(text, _path(folder, case, "two"))
     (folder / "chosen.json").write_text(json.dumps(chosen))
 

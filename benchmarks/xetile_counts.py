@@ -28,6 +28,7 @@ from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 
 SIZE = 4096
+TILE = 256  # rows and columns of C that a work-group computes, in the roofline
 LANES = 16
 # Registers of a hardware thread in the mode with most: 256 of 64 bytes, on both targets.
 REGISTER_BYTES = 256 * 64
@@ -143,16 +144,15 @@ def upstream_counts() -> dict:
     }
 
 
-def roofline(target: str, tile: int = 256) -> dict:
+def roofline(target: str) -> dict:
     """Returns a roofline estimate of a product of SIZE^3, f16 with sums in f32; nothing is measured.
 
     Args:
         target: of PEAKS.
-        tile: rows and columns of C that a work-group computes.
     """
     name, operations, bandwidth = PEAKS[target]
     read_once = 2 * SIZE * SIZE * 2
-    read_by_groups = (SIZE // tile) ** 2 * 2 * tile * SIZE * 2
+    read_by_groups = (SIZE // TILE) ** 2 * 2 * TILE * SIZE * 2
     written = SIZE * SIZE * 4
     return {
         "gpu": name,

@@ -68,9 +68,9 @@ def predicted(problem: Size, card: Gpu = H200, **changes: str | int) -> dict[str
     return warpgroup.predict(columns(TILE, **changes), problem, card)
 
 
-def pipeline_space(name: str, without: tuple[()] = ()) -> Space:
+def pipeline_space(name: str) -> Space:
     with mlir_context():
-        return knob_choice.space_of(library.load(name), without)
+        return knob_choice.space_of(library.load(name), ())
 
 
 def facts_of(name: str, *sizes: int, c_type: str = "f32") -> Mapping[str, int | bool | str | list[int]]:

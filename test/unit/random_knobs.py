@@ -201,16 +201,10 @@ def _payload(drawn: random.Random, kind: str, m: int, n: int, k: int) -> str:
     )
 
 
-def random_case(seed: int, pipelines: tuple[str, ...] = PIPELINES, ablations: float = 0.3) -> Case:
-    """Returns the case of a seed.
-
-    Args:
-        seed: of all that is drawn.
-        pipelines: to draw from.
-        ablations: the probability that steps are left out.
-    """
+def random_case(seed: int) -> Case:
+    """Returns the case of a seed, of which about a third leave out steps."""
     drawn = random.Random(seed)
-    name = drawn.choice(pipelines)
+    name = drawn.choice(PIPELINES)
     pipeline = library.load(name)
     kind = "matmul"
     if not name.startswith("xetile"):
@@ -222,7 +216,7 @@ def random_case(seed: int, pipelines: tuple[str, ...] = PIPELINES, ablations: fl
     text = _payload(drawn, kind, m, n, k)
     optional = [step.name for step in pipeline.steps if step.optimization]
     without: tuple[str, ...] = ()
-    if optional and drawn.random() < ablations:
+    if optional and drawn.random() < 0.3:
         without = tuple(dict.fromkeys(drawn.choices(optional, k=drawn.choice((1, 1, 2, 3)))))
     has_few_rows = name == "wgmma" and drawn.random() < 0.5
     return Case(kind, text, name, few_rows(drawn) if has_few_rows else settings(drawn, pipeline), without)

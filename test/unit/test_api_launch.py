@@ -24,7 +24,7 @@ from stepladder.api.views import View, row_major
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.build import build
 from stepladder.pipeline.context import mlir_context
-from stepladder.pipeline.functions import build_function
+from stepladder.pipeline.functions.build import build_function
 from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import Bundle, FunctionBundle, read_bundle
 from stepladder.runtime.function_launch import LoadedFunction

@@ -176,13 +176,13 @@ def test_a_call_compiles_once_and_threads_share_it(tmp_path: Path, monkeypatch: 
     assert any(tmp_path.iterdir())
 
     # Another process finds the kernel on disk; one whose cache was deleted compiles it again.
-    monkeypatch.setattr(building, "_memory", type(building._memory)())
+    monkeypatch.setattr(building, "_kernels", type(building._kernels)())
     spec = stepladder.MatmulSpec(48, 40, 56, c_type="f32", acc_type="f32")
     kernel = stepladder.precompile([spec], target="sm_90a")[0]
     assert len(compiled) == 1
     assert "gpu.launch_func" in kernel.ir("outline_kernel") and kernel.manifest.target == "sm_90a"
     shutil.rmtree(tmp_path)
-    monkeypatch.setattr(building, "_memory", type(building._memory)())
+    monkeypatch.setattr(building, "_kernels", type(building._kernels)())
     stepladder.precompile([spec], target="sm_90a")
     assert len(compiled) == 2
 

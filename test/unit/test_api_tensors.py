@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 import stepladder
-from stepladder.api import tensors
+from stepladder.api import known_tensors
 
 
 @pytest.mark.parametrize("guards", [True, False])
@@ -16,10 +16,10 @@ def test_tensors_of_another_form_are_checked(monkeypatch: pytest.MonkeyPatch, gu
     """Tensors of another form, at another address, or on another stream are not launched on without the checks."""
     torch = pytest.importorskip("torch")
     if not guards:
-        monkeypatch.setattr(tensors, "_guards", lambda torch: None)
+        monkeypatch.setattr(known_tensors, "_guards", lambda torch: None)
     launches = []
     loaded = SimpleNamespace(launcher=lambda addresses, stream: functools.partial(launches.append, stream))
-    known = tensors.KnownTensors()
+    known = known_tensors.KnownTensors()
     a, b, out, other = torch.zeros(4, 8, 8)
     known.remember([a, b], [out], False, loaded, (), 5)
     for first in (a, a.view(8, 8)):

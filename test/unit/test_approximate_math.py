@@ -9,7 +9,7 @@ import pytest
 
 from combinations import combinations
 from epilogue_payloads import payload
-from stepladder.extension.lib import gelu
+from stepladder.extension.lib.epilogues import gelu
 from stepladder.extension.ops import approximate_math, balance_reciprocals
 from stepladder.pipeline.build import build
 from stepladder.pipeline.context import mlir_context

@@ -1,4 +1,4 @@
-"""The rooms of the package: which imports which, and how large a module is."""
+"""The packages of Stepladder: which imports which, and how large a module is."""
 
 import ast
 import functools
@@ -14,8 +14,8 @@ PACKAGE = RUNNER / "stepladder"
 MAX_LINES = 400
 MAX_ENTRIES = 12
 
-# The rooms that the modules of a room import; each imports its own too. `pipeline.codegen` is a room within another.
-ROOMS = {
+# The packages that the modules of a package import; each imports its own too. `pipeline.codegen` is within another.
+IMPORTS = {
     "runtime": set(),
     "verify": {"runtime"},
     "measure": {"runtime", "verify"},
@@ -68,11 +68,11 @@ def imports(node: ast.AST, *, types: bool, functions: bool) -> Iterator[str]:
             yield from imports(child, types=types, functions=functions)
 
 
-def room_of(name: str) -> str:
-    """Returns the innermost room that a module is in."""
+def package_of(name: str) -> str:
+    """Returns the innermost package that a module is in."""
     inner = name.removeprefix("stepladder").removeprefix(".")
-    rooms = [room for room in ROOMS if f"{inner}.".startswith(f"{room}.")]
-    return max(rooms, key=len, default=inner.split(".")[0])
+    packages = [package for package in IMPORTS if f"{inner}.".startswith(f"{package}.")]
+    return max(packages, key=len, default=inner.split(".")[0])
 
 
 @functools.cache
@@ -83,10 +83,12 @@ def graph(*, types: bool, functions: bool) -> dict[str, set[str]]:
     }
 
 
-def test_every_room_is_known() -> None:
+def test_every_package_is_known() -> None:
     folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.rglob("*.py"))}
-    assert folders == {room.split(".")[0] for room in ROOMS}
-    assert {room for room in ROOMS if "." in room} == {room for name in MODULES if "." in (room := room_of(name))}
+    assert folders == {package.split(".")[0] for package in IMPORTS}
+    assert {package for package in IMPORTS if "." in package} == {
+        package for name in MODULES if "." in (package := package_of(name))
+    }
 
 
 def test_the_package_has_few_entries() -> None:
@@ -94,40 +96,40 @@ def test_the_package_has_few_entries() -> None:
     assert len(entries) <= MAX_ENTRIES, entries
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_rooms_import_in_one_direction(room: str) -> None:
+@pytest.mark.parametrize("package", IMPORTS)
+def test_packages_import_in_one_direction(package: str) -> None:
     wrong = [
         f"{name} imports {other}"
         for name, others in graph(types=True, functions=True).items()
         for other in others
-        if room_of(name) == room
-        and room_of(other) not in ("", room)
-        and not any(other == f"stepladder.{to}" or other.startswith(f"stepladder.{to}.") for to in ROOMS[room])
+        if package_of(name) == package
+        and package_of(other) not in ("", package)
+        and not any(other == f"stepladder.{to}" or other.startswith(f"stepladder.{to}.") for to in IMPORTS[package])
     ]
     assert not wrong
 
 
-def test_arrows_form_no_circle() -> None:
-    """What is right for each room is right for all: the rooms themselves can be put in an order."""
-    left = {room: {room_of(f"stepladder.{to}") for to in arrows} for room, arrows in ROOMS.items()}
+def test_packages_form_no_cycle() -> None:
+    """What is right for each package is right for all: the packages themselves can be put in an order."""
+    left = {package: {package_of(f"stepladder.{to}") for to in imported} for package, imported in IMPORTS.items()}
     while left:
-        lowest = [room for room, arrows in left.items() if not arrows & set(left)]
+        lowest = [package for package, imported in left.items() if not imported & set(left)]
         assert lowest, left
-        for room in lowest:
-            del left[room]
+        for package in lowest:
+            del left[package]
 
 
-@pytest.mark.parametrize("room", WITHOUT_MLIR)
-def test_what_runs_on_a_gpu_machine_imports_no_mlir(room: str) -> None:
+@pytest.mark.parametrize("package", WITHOUT_MLIR)
+def test_what_runs_on_a_gpu_machine_imports_no_mlir(package: str) -> None:
     """No module of MLIR is reached, also not by imports within functions."""
     edges = graph(types=False, functions=True)
-    pending = [name for name in MODULES if room_of(name) == room]
+    pending = [name for name in MODULES if package_of(name) == package]
     reached = set(pending)
     while pending:
         for other in edges[pending.pop()] - reached:
             reached.add(other)
             pending.append(other)
-    assert not [name for name in reached if room_of(name) == "mlir"]
+    assert not [name for name in reached if package_of(name) == "mlir"]
     outside = {name: set(imports(trees()[name], types=False, functions=True)) for name in reached}
     assert not [
         name for name, found in outside.items() if any(other.split(".")[0] in ("mlir", "torch_mlir") for other in found)
@@ -166,7 +168,7 @@ def test_no_import_cycle() -> None:
 def test_annotations_have_no_cycle() -> None:
     """Nor do modules use one another's types, except those of what is emulated, and of how operands are prepared."""
     edges = graph(types=True, functions=True)
-    names = {name for name in edges if room_of(name) not in ("", "emulator")} - {"stepladder.payload.prepared"}
+    names = {name for name in edges if package_of(name) not in ("", "emulator")} - {"stepladder.payload.prepared"}
     assert not cycles({name: edges[name] & names for name in names})
 
 

@@ -12,13 +12,13 @@ import pytest
 import stepladder
 from stepladder.emulator.function_steps import check_function_steps
 from stepladder.emulator.step_report import StepReport
-from stepladder.pipeline import attention_choice
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.cost_model import gpu
+from stepladder.pipeline.functions import attention_choice
+from stepladder.pipeline.functions.stage_texts import stage_texts
 from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
-from stepladder.pipeline.stage_texts import stage_texts
 from stepladder.verify.function_tolerance import norm_tolerance
 
 _CAUSAL = """%row = linalg.index 1 : index

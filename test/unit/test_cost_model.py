@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from cost_model_settings import H200, TILE, WARP_TILE, columns, predicted, size
 from stepladder.pipeline.cost_model import epilogues, gpu, loading, orders, terms, warp, warpgroup_launch
-from stepladder.pipeline.cost_model.coded import Coded
 from stepladder.pipeline.cost_model.columns import Columns
 from stepladder.pipeline.cost_model.constants import (
     CONSTANTS,
@@ -27,6 +26,7 @@ from stepladder.pipeline.cost_model.constants import (
     WAITING_CONSTANTS,
     WARPGROUP,
 )
+from stepladder.pipeline.cost_model.encoded_columns import Coded
 from stepladder.pipeline.expressions import ExpressionError, Scope, evaluate
 
 # Columns.

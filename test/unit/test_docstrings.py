@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from test_architecture import MODULES, ROOT, room_of, trees
+from test_architecture import MODULES, ROOT, package_of, trees
 
 # Words of a docstring that say what a function returns: a section, or the first sentence.
 RETURNS = re.compile(r"\b(?:[Rr]eturns|Yields|Tells|Whether|Opens|Enters)\b")
 # What has no value for the caller.
 NOTHING = ("None", "NoReturn")
 
-# Rooms, and parts of rooms, of which every public function with parameters is described, also where no other room uses
-# it.
+# Packages, and parts of packages, of which every public function with parameters is described, also where no other
+# package uses it.
 DESCRIBED = ("payload", "pipeline", "verify", "runtime", "extension.lib", "mlir", "api", "measure", "cli")
 
 NEARLY_FULL = 370  # lines, of modules that have no room for more docstrings below `MAX_LINES`
@@ -25,7 +25,7 @@ NEARLY_FULL = 370  # lines, of modules that have no room for more docstrings bel
 REGISTERS = ("executes", "lowers", "checks", "instruction", "brings", "_execute")
 
 # The emulator and the scripts, of which every public function with parameters is described as well.
-EMULATOR_AND_SCRIPTS = [path for name, path in MODULES.items() if room_of(name) == "emulator"]
+EMULATOR_AND_SCRIPTS = [path for name, path in MODULES.items() if package_of(name) == "emulator"]
 EMULATOR_AND_SCRIPTS += sorted((ROOT / "benchmarks").glob("*.py"))
 FULL_PATHS = {
     *("runner/stepladder/emulator/core/program.py", "runner/stepladder/emulator/memory/sanitizer.py"),
@@ -34,7 +34,7 @@ FULL_PATHS = {
 
 
 def used_elsewhere() -> dict[str, set[str]]:
-    """Returns module -> the names in it that modules of other rooms import, or use as attributes of the module."""
+    """Returns module -> the names in it that modules of other packages import, or use as attributes of the module."""
     used: dict[str, set[str]] = defaultdict(set)
     for name, tree in trees().items():
         modules = {}
@@ -44,12 +44,12 @@ def used_elsewhere() -> dict[str, set[str]]:
                     whole = f"{node.module}.{alias.name}"
                     if whole in MODULES:
                         modules[alias.asname or alias.name] = whole
-                    elif room_of(node.module) != room_of(name):
+                    elif package_of(node.module) != package_of(name):
                         used[node.module].add(alias.name)
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
                 module = modules[node.value.id]
-                if room_of(module) != room_of(name):
+                if package_of(module) != package_of(name):
                     used[module].add(node.attr)
     return used
 
@@ -83,7 +83,7 @@ def missing(function: ast.FunctionDef) -> list[str]:
     return found
 
 
-def test_functions_that_other_rooms_use_are_described() -> None:
+def test_functions_that_other_packages_use_are_described() -> None:
     used = used_elsewhere()
     functions = {
         f"{name}.{function.name}": function
@@ -104,12 +104,12 @@ def public_functions(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.Functi
             yield from ((f"{node.name}.{name}", method) for name, method in public_functions(node.body))
 
 
-@pytest.mark.parametrize("room", DESCRIBED)
-def test_public_functions_of_a_room_are_described(room: str) -> None:
+@pytest.mark.parametrize("package", DESCRIBED)
+def test_public_functions_of_a_package_are_described(package: str) -> None:
     functions = {
         f"{name}.{qualified}": function
         for name, tree in trees().items()
-        if f"{name}.".startswith(f"stepladder.{room}.")
+        if f"{name}.".startswith(f"stepladder.{package}.")
         for qualified, function in public_functions(tree.body)
         # ruff (D1) asserts that there is a docstring, except in protocols of what other packages define.
         if parameters_of(function) and ast.get_docstring(function) is not None

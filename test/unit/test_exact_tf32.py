@@ -10,7 +10,7 @@ from conftest import make_problem
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.pipeline.any_payload import build_any
 from stepladder.pipeline.context import mlir_context
-from stepladder.pipeline.functions import FunctionBuild
+from stepladder.pipeline.functions.build import FunctionBuild
 from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import Bundle
 from stepladder.verify.tolerance import Tolerance

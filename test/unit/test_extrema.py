@@ -10,7 +10,7 @@ from stepladder.emulator.functions import EmulatedFunction
 from stepladder.payload import reference_export
 from stepladder.pipeline.any_payload import build_any
 from stepladder.pipeline.context import mlir_context, parse_payload
-from stepladder.pipeline.functions import FunctionBuild
+from stepladder.pipeline.functions.build import FunctionBuild
 from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import StepladderError
 from stepladder.verify.arrays import NumPyArrays

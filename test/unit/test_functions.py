@@ -20,7 +20,7 @@ from stepladder.emulator.functions import EmulatedFunction
 from stepladder.pipeline.any_payload import build_any
 from stepladder.pipeline.build import Build
 from stepladder.pipeline.context import mlir_context
-from stepladder.pipeline.functions import FunctionBuild, build_function
+from stepladder.pipeline.functions.build import FunctionBuild, build_function
 from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import read_any, read_bundle

@@ -20,8 +20,8 @@ from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.measure.functions import flops_of
 from stepladder.pipeline.context import mlir_context, parse_payload
-from stepladder.pipeline.functions import build_function
-from stepladder.pipeline.group_knobs import _shares
+from stepladder.pipeline.functions.build import build_function
+from stepladder.pipeline.functions.group_knobs import _shares
 from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_again, run_pipeline

@@ -5,7 +5,7 @@ import pytest
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
-from stepladder.payload import identities
+from stepladder.payload.rewrites import identities
 from stepladder.pipeline.context import mlir_context
 from test_epilogues import PIPELINES, check
 

@@ -13,7 +13,7 @@ from stepladder.emulator.function_steps import check_function_steps
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.emulator.step_report import StepReport
 from stepladder.pipeline.context import mlir_context
-from stepladder.pipeline.functions import build_function
+from stepladder.pipeline.functions.build import build_function
 from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import FunctionBundle, read_function
 from stepladder.runtime.errors import StepladderError

@@ -18,13 +18,14 @@ from pair_payloads import PairPayload, drawn, stored_gate
 from ptx_kernels import check as run_ptx
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
-from stepladder.pipeline import divided_function, knob_choice, library
+from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline.any_payload import build_any
 from stepladder.pipeline.build import Build, build
 from stepladder.pipeline.context import mlir_context, parse_payload
-from stepladder.pipeline.functions import FunctionBuild
+from stepladder.pipeline.functions import divided_function
+from stepladder.pipeline.functions.build import FunctionBuild
+from stepladder.pipeline.functions.pair_choice import is_slower
 from stepladder.pipeline.knob_query import read_query
-from stepladder.pipeline.pair_choice import is_slower
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError

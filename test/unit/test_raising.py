@@ -17,7 +17,7 @@ from stepladder.payload.raising import is_raisable, raised
 from stepladder.pipeline.any_payload import build_any
 from stepladder.pipeline.build import Build
 from stepladder.pipeline.context import mlir_context, parse_payload
-from stepladder.pipeline.functions import FunctionBuild
+from stepladder.pipeline.functions.build import FunctionBuild
 from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import StepladderError
 from stepladder.verify.function_check import check_function

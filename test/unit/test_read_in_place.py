@@ -5,7 +5,7 @@ import pytest
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.pipeline.any_payload import build_any
 from stepladder.pipeline.context import mlir_context
-from stepladder.pipeline.functions import FunctionBuild
+from stepladder.pipeline.functions.build import FunctionBuild
 from stepladder.pipeline.request import Request
 from stepladder.verify.function_check import check_function
 

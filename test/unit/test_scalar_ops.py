@@ -8,8 +8,8 @@ import pytest
 
 from stepladder.mlir.bindings import PREFIX, ir
 from stepladder.mlir.traverse import walk
-from stepladder.payload import expansions
 from stepladder.payload.consumers import SCALAR_OPS
+from stepladder.payload.rewrites import expansions
 from stepladder.pipeline.context import mlir_context
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.resources import transforms_dir

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stepladder.mlir.bindings import ir
-from stepladder.pipeline import library, loaded, scripts
+from stepladder.pipeline import library, pipeline_cache, scripts
 from stepladder.pipeline.bind import bind
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.expressions import Scope
@@ -177,7 +177,7 @@ def test_a_step_file_without_the_sequence(write: Write) -> None:
 def test_a_pipeline_that_is_loaded_again_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Locations too, which messages show; and values that one copy is bound to are not in the next one."""
     names = library.pipeline_names()
-    monkeypatch.setattr(loaded, "_LOADED", {})
+    monkeypatch.setattr(pipeline_cache, "_LOADED", {})
     with mlir_context():
         first = [library.load(name) for name in names]
         texts = [pipeline.module.operation.get_asm(enable_debug_info=True) for pipeline in first]
@@ -197,7 +197,7 @@ def test_a_script_that_changes_is_loaded_anew(tmp_path: Path, monkeypatch: pytes
     """Also one that a step includes; a pipeline that is not the package's is never kept."""
     folder = tmp_path / "transforms"
     shutil.copytree(transforms_dir(), folder)
-    for module in (library, loaded, scripts):
+    for module in (library, pipeline_cache, scripts):
         monkeypatch.setattr(module, "transforms_dir", lambda: folder)
     with mlir_context():
         before = library.load("wmma_upstream")
@@ -205,5 +205,5 @@ def test_a_script_that_changes_is_loaded_anew(tmp_path: Path, monkeypatch: pytes
         step.write_text(step.read_text().replace("transform.apply_cse", "// transform.apply_cse"))
         after = library.load("wmma_upstream")
     assert str(before.module).count("apply_cse") == str(after.module).count("apply_cse") + 1
-    assert loaded.state_of(tmp_path / "mine.mlir") is None
-    assert loaded.state_of(folder / ".." / "mine.mlir") is None
+    assert pipeline_cache.state_of(tmp_path / "mine.mlir") is None
+    assert pipeline_cache.state_of(folder / ".." / "mine.mlir") is None

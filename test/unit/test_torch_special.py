@@ -59,15 +59,15 @@ def test_fourier_transforms(torch: ModuleType, form: Callable[..., Any]) -> None
 
 
 def test_a_long_transform_is_divided(torch: ModuleType) -> None:
-    from stepladder.api import torch_transforms
+    from stepladder.api.decompositions import fourier_transforms
 
     for shape in ((2, 1024), (1, 300)):  # divided once
         x, y = torch.randn(*shape).double(), torch.randn(*shape).double()
         wanted = torch.fft.fft(torch.complex(x, y))
-        real, imaginary = torch_transforms.of_complex((x, y), [-1], 0, True)
+        real, imaginary = fourier_transforms.of_complex((x, y), [-1], 0, True)
         assert max((real - wanted.real).abs().max(), (imaginary - wanted.imag).abs().max()) < 1e-10
     with pytest.raises(stepladder.StepladderError, match="transforms 4099 elements; accepted: up to 1024"):
-        torch_transforms.of_complex((torch.randn(4099), None), [0], 0, True)
+        fourier_transforms.of_complex((torch.randn(4099), None), [0], 0, True)
 
 
 def test_counts(torch: ModuleType) -> None:

@@ -24,9 +24,9 @@ from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline import tuning_build as building
 from stepladder.pipeline.codegen.toolchain import tool_versions
 from stepladder.pipeline.context import mlir_context
-from stepladder.pipeline.functions import build_function
+from stepladder.pipeline.functions.build import build_function
+from stepladder.pipeline.functions.matmul_parts import Part, matmul_parts
 from stepladder.pipeline.knob_query import read_query
-from stepladder.pipeline.matmul_parts import Part, matmul_parts
 from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import Bundle, read_bundle
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from stepladder.pipeline.context import mlir_context
-from stepladder.pipeline.functions import build_function
+from stepladder.pipeline.functions.build import build_function
 from stepladder.pipeline.request import Request
 from stepladder.runtime.bundle import FunctionBundle
 

@@ -39,10 +39,10 @@ def small_integers(emulation: Emulation, seed: int = 0) -> list[np.ndarray]:
     return [generator.integers(-4, 5, array.shape).astype(array.dtype) for array in emulation.random_inputs(seed)]
 
 
-def run_both(module: ir.Module, name: str, seed: int = 0) -> tuple[Outcome, np.ndarray, np.ndarray]:
+def run_both(module: ir.Module, name: str) -> tuple[Outcome, np.ndarray, np.ndarray]:
     """Runs a program and its reference on small integers; returns the outcome, its last argument, the expected one."""
     emulation, golden = Emulation(module, entry(name)), Emulation(module, "golden")
-    inputs = small_integers(emulation, seed)
+    inputs = small_integers(emulation, 0)
     outcome = emulation.run(inputs, count=False)
     return outcome, outcome.arguments[-1], golden.run(inputs, count=False).results[0]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from stepladder.api import store
 from stepladder.api.errors import ArgumentError
-from stepladder.api.memory import Memory
+from stepladder.api.kernel_cache import KernelCache
 from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
 from stepladder.runtime import targets
 from stepladder.runtime.bundle import Bundle, FunctionBundle
@@ -59,7 +59,7 @@ class Job:
     def _is_divisible(self) -> bool:
         """Tells whether the payload may be several kernels as well as one; an unacceptable one is refused later."""
         from stepladder.pipeline.context import mlir_context
-        from stepladder.pipeline.division import is_divisible
+        from stepladder.pipeline.functions.division import is_divisible
 
         with exclusive, mlir_context():
             try:
@@ -196,8 +196,8 @@ def target_for(capability: tuple[int, int]) -> str:
     return names[-1]
 
 
-_memory = Memory[Built]()
-_functions = Memory[BuiltFunction](_KEPT_FUNCTIONS)
+_kernels = KernelCache[Built]()
+_functions = KernelCache[BuiltFunction](_KEPT_FUNCTIONS)
 # MLIR's bindings and the package's own state of a run, also on the emulator, belong to one thread at a time.
 exclusive = threading.RLock()
 
@@ -213,16 +213,16 @@ def build(job: Job) -> Built:
     """
     if not job.is_kept:
         return _compile(job)
-    found = _memory.find(job)
+    found = _kernels.find(job)
     if found is not None:
         return found
-    with _memory.only_one(job):
-        found = _memory.find(job)
+    with _kernels.only_one(job):
+        found = _kernels.find(job)
         if found is None:
             found = _stored(job) or _compile(job)
             if found.dumps is not None:
                 store.save(job.key(), found.bundle)
-            _memory.keep(job, found)
+            _kernels.keep(job, found)
     return found
 
 
@@ -244,10 +244,10 @@ def build_any(job: Job) -> Built | BuiltFunction:
     """
     if not job.is_kept:
         return _compile_any(job)
-    single = _memory.find(job)
+    single = _kernels.find(job)
     if single is not None:
         return single
-    with _memory.only_one((job, "function")):
+    with _kernels.only_one((job, "function")):
         function = _functions.find(job)
         if function is not None:
             return function
@@ -256,10 +256,10 @@ def build_any(job: Job) -> Built | BuiltFunction:
         if stored is not None:
             function = BuiltFunction(stored, job)
         else:
-            made = _compile_any(job)
-            if isinstance(made, Built):
-                return made
-            function = made
+            built = _compile_any(job)
+            if isinstance(built, Built):
+                return built
+            function = built
             store.save_function(key, function.bundle)
         _functions.keep(job, function)
         return function
@@ -328,9 +328,10 @@ def with_dumps(function: BuiltFunction) -> BuiltFunction:
 def _build_function(job: Job, refusal: StepladderError | None) -> BuiltFunction:
     """Compiles a function with several kernels; raises the refusal of the matmul for a payload that is none."""
     from stepladder.extension import plugins
-    from stepladder.pipeline import any_payload, functions
+    from stepladder.pipeline import any_payload
     from stepladder.pipeline.context import mlir_context
-    from stepladder.pipeline.division import is_divisible
+    from stepladder.pipeline.functions import build
+    from stepladder.pipeline.functions.division import is_divisible
 
     with exclusive:
         plugins.load_files(list(job.plugins))
@@ -340,7 +341,7 @@ def _build_function(job: Job, refusal: StepladderError | None) -> BuiltFunction:
             if refusal is not None and is_matmul and not is_divisible(job.text, job.name, request):
                 raise refusal
             built = any_payload.build_any(job.text, job.name, request)
-            assert isinstance(built, functions.FunctionBuild)  # no pipeline took the payload as one matmul
+            assert isinstance(built, build.FunctionBuild)  # no pipeline took the payload as one matmul
             return BuiltFunction(built.bundle, job, built.dumps, built.stages)
 
 

@@ -10,7 +10,7 @@ from stepladder.api.building import exclusive
 from stepladder.api.errors import ArgumentError, not_copied, shape_text
 from stepladder.api.function import Function
 from stepladder.api.kernel import Kernel
-from stepladder.api.memory import Memory
+from stepladder.api.kernel_cache import KernelCache
 from stepladder.api.options import plain
 from stepladder.api.views import View, view_of
 
@@ -74,13 +74,13 @@ class ByShape:
     def __init__(self, arguments: Sequence[Argument], compiled: Callable[[Sequence[Shape]], Kernel | Function]) -> None:
         self.arguments = tuple(arguments)
         self._compiled = compiled
-        self._made = Memory[Kernel | Function](_KEPT)
+        self._kernels = KernelCache[Kernel | Function](_KEPT)
 
     def __repr__(self) -> str:
         shapes = ", ".join(
             "x".join("?" if size is None else str(size) for size in item.shape) for item in self.arguments
         )
-        return f"<stepladder.ByShape ({shapes}), {len(self._made.made)} compiled>"
+        return f"<stepladder.ByShape ({shapes}), {len(self._kernels.kernels)} compiled>"
 
     def __reduce__(self) -> NoReturn:
         not_copied(self)
@@ -96,7 +96,7 @@ class ByShape:
             StepladderError: as `stepladder.compile`, for these shapes.
         """
         shapes = tuple(getattr(array, "shape", None) for array in arrays)
-        return self._made.find(shapes) or self._new(arrays, shapes)
+        return self._kernels.find(shapes) or self._new(arrays, shapes)
 
     def _new(self, arrays: Sequence[object], key: object) -> Kernel | Function:
         if len(arrays) != len(self.arguments):
@@ -104,12 +104,12 @@ class ByShape:
         views = [view_of(item.name, array, None) for item, array in zip(self.arguments, arrays)]
         for item, view in zip(self.arguments, views):
             item.check(view)
-        with self._made.only_one(key):
-            made = self._made.find(key)
-            if made is None:
-                made = self._compiled([view.shape for view in views])
-                self._made.keep(key, made)
-        return made
+        with self._kernels.only_one(key):
+            kernel = self._kernels.find(key)
+            if kernel is None:
+                kernel = self._compiled([view.shape for view in views])
+                self._kernels.keep(key, kernel)
+        return kernel
 
     def __call__(self, *arrays: object, out: object = None, stream: object = None) -> Any:  # noqa: ANN401
         """Runs the kernel for the shapes of the arrays; arguments and errors as of `kernel` and `Function.__call__`."""

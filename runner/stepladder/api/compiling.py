@@ -134,19 +134,13 @@ def compile(
     if _is_of_torch(source, example_inputs is not None):
         if bind:
             raise ArgumentError("argument 'bind' is for payloads; dynamic_shapes is that of a torch.nn.Module")
-        if example_inputs is None:
-            raise ArgumentError("argument 'example_inputs' is missing: the tensors that the module is called with")
-        importlib.import_module("stepladder.api.pytorch")  # before `modules`, and with PyTorch
-        modules = importlib.import_module("stepladder.api.torch_modules")
-        return modules.compiled(
-            source, example_inputs, example_kwargs, dynamic_shapes, replace(job, name=type(source).__name__), device
-        )
-    of_modules = {
+        return _of_torch(source, example_inputs, example_kwargs, dynamic_shapes, job, device)
+    for_modules = {
         "example_inputs": example_inputs,
         "example_kwargs": example_kwargs,
         "dynamic_shapes": dynamic_shapes,
     }
-    for name, given in of_modules.items():
+    for name, given in for_modules.items():
         if given is not None:
             raise ArgumentError(f"argument '{name}' is for a torch.nn.Module; the source is a {type(source).__name__}")
     if isinstance(source, MatmulSpec):
@@ -156,6 +150,23 @@ def compile(
         return Kernel(built, signature.of_spec(source), device, constant_weights=constant_weights)
     text, name = building.source_text(source)
     return _of_text(replace(job, text=text, name=name), sizes_in(bind), device)
+
+
+def _of_torch(
+    source: object,
+    example_inputs: Sequence[object] | None,
+    example_kwargs: Mapping[str, object] | None,
+    dynamic_shapes: object,
+    job: Job,
+    device: Device,
+) -> Kernel | Function | ByShape:
+    """Returns the kernels of a module of PyTorch, or of a function of its tensors."""
+    if example_inputs is None:
+        raise ArgumentError("argument 'example_inputs' is missing: the tensors that the module is called with")
+    importlib.import_module("stepladder.api.pytorch")  # before `modules`, and with PyTorch
+    modules = importlib.import_module("stepladder.api.torch_modules")
+    job = replace(job, name=type(source).__name__)
+    return modules.compiled(source, example_inputs, example_kwargs, dynamic_shapes, job, device)
 
 
 def _of_text(job: Job, sizes: Mapping[str, int], device: Device) -> Kernel | Function | ByShape:

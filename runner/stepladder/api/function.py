@@ -13,10 +13,10 @@ from stepladder.api import building
 from stepladder.api.building import EMULATOR, BuiltFunction, exclusive
 from stepladder.api.errors import ArgumentError, not_copied
 from stepladder.api.kernel import Device, current_stream, device_of
+from stepladder.api.known_tensors import KnownTensors
 from stepladder.api.results import copy_onto, empty_like, place_number, stream_of
 from stepladder.api.scalars import is_number, view_of_number
 from stepladder.api.signature import Parameter, Signature, bytes_of
-from stepladder.api.tensors import KnownTensors
 from stepladder.api.views import View, check_on_host, row_major, view_of
 from stepladder.runtime.bundle import FunctionBuffer, FunctionBundle, FunctionManifest
 from stepladder.runtime.errors import FAILED, StepladderError
@@ -177,11 +177,11 @@ class Function:
         if len(arrays) != len(self.inputs):
             raise ArgumentError(f"{len(arrays)} arrays were passed, and the function takes {len(self.inputs)}")
         handle = None if stream is None else stream_of(stream)
-        numbers = [
+        numbers = {
             place
             for place, (item, array) in enumerate(zip(self.inputs, arrays))
             if not item.shape and is_number(array) and place not in self.in_place.values()
-        ]
+        }
         views = [
             view_of_number(item.name, array, item.type) if place in numbers else view_of(item.name, array, handle)
             for place, (item, array) in enumerate(zip(self.inputs, arrays))
@@ -191,6 +191,26 @@ class Function:
         in_memory = [view for place, view in enumerate(views) if place not in numbers]
         outs = self._outs(views, in_memory or views, out, handle, stream)
         device = device_of([*in_memory, *outs])
+        self._check_overlaps(views, outs)
+        if device is None:
+            if self.device != EMULATOR:
+                check_on_host([*views, *outs])
+            self._run_on_host(views, outs)
+        elif self.device == EMULATOR:
+            raise ArgumentError(f"argument '{views[0].name}' is on a GPU, and the function runs on the emulator")
+        else:
+            on = stream_of(stream, device) if stream is not None else current_stream(in_memory, outs[0])
+            prepared = self._on_gpu(device)
+            for place in numbers:
+                views[place] = place_number(prepared.gpu, views[place], outs[0], stream, on)
+            addresses = self._launch(prepared, views, outs, stream, on)
+            if not numbers and not self.updated and (out is not None or not self.in_place):
+                self._tensors.remember(arrays, [view.array for view in outs], out is None, prepared, addresses, on)
+        results = tuple(view.array for view in outs)
+        return results[0] if len(results) == 1 else results
+
+    def _check_overlaps(self, views: Sequence[View], outs: Sequence[View]) -> None:
+        """Raises ArgumentError where a result overlaps another array in memory, other than the one that it replaces."""
         for number, (item, view) in enumerate(zip(self.outputs, outs)):
             own = self.in_place.get(number)
             if own is not None and views[own].address != view.address:
@@ -204,32 +224,26 @@ class Function:
             for other in outs[:number]:
                 if view.address < other.address + other.size and other.address < view.address + view.size:
                     raise ArgumentError(f"argument '{item.name}' overlaps another result in memory")
-        if device is None:
-            if self.device != EMULATOR:
-                check_on_host([*views, *outs])
-            self._run_on_host(views, outs)
-        elif self.device == EMULATOR:
-            raise ArgumentError(f"argument '{views[0].name}' is on a GPU, and the function runs on the emulator")
-        else:
-            on = stream_of(stream, device) if stream is not None else current_stream(in_memory, outs[0])
-            prepared = self._on_gpu(device)
-            for place in numbers:
-                views[place] = place_number(prepared.gpu, views[place], outs[0], stream, on)
-            # Kernels read the memory of an array that the call changes while they write the result.
-            taken = {view.address for place, view in enumerate(views) if place in self.updated.values()}
-            made = [
-                empty_like(view, item.type, item.shape, stream) if view.address in taken else view
-                for item, view in zip(self.outputs, outs)
-            ]
-            addresses = tuple(view.address for view in (*views, *made))
-            prepared.launch(addresses, on)
-            for item, view, other in zip(self.outputs, outs, made):
-                if other is not view:
-                    copy_onto(prepared.gpu, view, other, bytes_of(item), on)
-            if not numbers and not self.updated and (out is not None or not self.in_place):
-                self._tensors.remember(arrays, [view.array for view in outs], out is None, prepared, addresses, on)
-        results = tuple(view.array for view in outs)
-        return results[0] if len(results) == 1 else results
+
+    def _launch(
+        self, prepared: PreparedFunction, views: Sequence[View], outs: Sequence[View], stream: object, on: int
+    ) -> tuple[int, ...]:
+        """Launches the function on a stream, and returns the addresses that it was launched on.
+
+        Kernels read the memory of an array that the call changes while they write the result, which is therefore
+        written to a new array and copied afterwards.
+        """
+        changed = {view.address for place, view in enumerate(views) if place in self.updated.values()}
+        written = [
+            empty_like(view, item.type, item.shape, stream) if view.address in changed else view
+            for item, view in zip(self.outputs, outs)
+        ]
+        addresses = tuple(view.address for view in (*views, *written))
+        prepared.launch(addresses, on)
+        for item, view, new in zip(self.outputs, outs, written):
+            if new is not view:
+                copy_onto(prepared.gpu, view, new, bytes_of(item), on)
+        return addresses
 
     def _with_buffers(self, arrays: tuple[object, ...], out: object) -> tuple[tuple[object, ...], object]:
         """Returns the arrays of all inputs, and those of the results: a buffer that the payload reads and writes is

@@ -13,10 +13,10 @@ import numpy as np
 from stepladder.api import building, signature
 from stepladder.api.building import EMULATOR, Built
 from stepladder.api.errors import ArgumentError, not_copied
+from stepladder.api.known_tensors import KnownTensors
 from stepladder.api.results import copy_onto, empty_like, stream_of
 from stepladder.api.scalars import word_of
 from stepladder.api.signature import Signature
-from stepladder.api.tensors import KnownTensors
 from stepladder.api.views import View, check_on_host, view_of
 from stepladder.runtime.bundle import Manifest
 from stepladder.runtime.errors import FAILED, StepladderError
@@ -272,8 +272,8 @@ class Kernel:
         Args:
             arrays, out, stream: as for `__call__`.
         """
-        made = self._tensors.launch(arrays, None if out is None else (out,), stream)
-        return None if made is None else made[0]
+        results = self._tensors.launch(arrays, None if out is None else (out,), stream)
+        return None if results is None else results[0]
 
     def _addresses(self, views: Sequence[View], out: View, further: Sequence[View]) -> tuple[int, ...]:
         by_role = {"c": out.address}
@@ -314,8 +314,8 @@ class Kernel:
 
             ordinal = self.device if isinstance(self.device, int) else open_gpu().device.ordinal
             loaded = self._loaded.get(ordinal) or self._load(ordinal)
-            made = {role: np.empty(operand(role).shape, view.host().dtype) for role, view in outputs.items()}
-            arrays = made | arrays
+            copies = {role: np.empty(operand(role).shape, view.host().dtype) for role, view in outputs.items()}
+            arrays = copies | arrays
             results = loaded.run_on_host_arrays(arrays, list(outputs))
         for view, result in zip(outputs.values(), results):
             view.host()[...] = _elements(result, view)

@@ -127,7 +127,7 @@ class KnownArrays:
 
     def __init__(self) -> None:
         self._launches: dict[tuple[object, ...], Callable[[], None]] = {}
-        self._made: dict[tuple[Form, ...], Sequence[Callable[[], Any]]] = {}
+        self._allocators: dict[tuple[Form, ...], Sequence[Callable[[], Any]]] = {}
         self._lock = threading.Lock()
 
     def launch(
@@ -148,10 +148,10 @@ class KnownArrays:
         if forms is None:
             return None
         if outs is None:
-            made = None if stream is not None else self._made.get(forms)
-            if made is None:
+            allocators = None if stream is not None else self._allocators.get(forms)
+            if allocators is None:
                 return None
-            outs = tuple([allocate() for allocate in made])
+            outs = tuple([allocate() for allocate in allocators])
         of_outs = _forms(outs)
         if of_outs is None:
             return None
@@ -190,7 +190,7 @@ class KnownArrays:
         with self._lock:
             if len(self._launches) >= _KEPT:
                 self._launches.clear()
-                self._made.clear()
+                self._allocators.clear()
             if is_new and all(allocations):
-                self._made[forms] = [allocate for allocate in allocations if allocate is not None]
+                self._allocators[forms] = [allocate for allocate in allocations if allocate is not None]
             self._launches[_numbered(stream), forms, of_outs] = loaded.launcher(addresses, stream)

@@ -267,11 +267,11 @@ def precompile(
         return list(pool.map(compile_one, specs))
 
 
-def _keep(key: object, value: _Value, kept: OrderedDict[object, _Value]) -> _Value:
+def _keep(key: object, value: _Value, plans: OrderedDict[object, _Value]) -> _Value:
     with _lock:
-        kept[key] = value
-        while len(kept) > _KEPT:
-            kept.popitem(last=False)
+        plans[key] = value
+        while len(plans) > _KEPT:
+            plans.popitem(last=False)
     return value
 
 

@@ -67,11 +67,11 @@ def empty_like(view: View, type_: str, shape: tuple[int, ...], stream: object) -
     torch = torch_module()
     dtype = element_type(type_).dtype
     if torch is not None and isinstance(view.array, torch.Tensor):
-        made = torch.empty(shape, dtype=getattr(torch, dtype.name), device=view.array.device)
+        tensor = torch.empty(shape, dtype=getattr(torch, dtype.name), device=view.array.device)
         if stream is not None and view.device is not None:
             # The memory belongs to the current stream: it is not given to others before the kernel's stream is done.
-            made.record_stream(torch.cuda.ExternalStream(stream_of(stream), device=view.array.device))
-        return view_of("out", made)
+            tensor.record_stream(torch.cuda.ExternalStream(stream_of(stream), device=view.array.device))
+        return view_of("out", tensor)
     if view.device is None:
         return view_of("out", np.empty(shape, dtype))
     if type(view.array).__module__.partition(".")[0] == "cupy":
@@ -103,15 +103,15 @@ def place_number(gpu: OpenGpu, number: View, like: View, stream: object, handle:
             f"argument '{number.name}' is a number, and argument '{like.name}' a {type(like.array).__name__}; accepted "
             "with it: an array of one element"
         )
-    made = empty_like(like, number.type, (), stream)
+    array = empty_like(like, number.type, (), stream)
     content = number.array.tobytes()
     width = min(len(content), 4)
     on = gpu.cuda.driver.CUstream(handle)
     with gpu.current():  # the words are part of the enqueued work, and of a graph that captures it
         for place in range(0, len(content), width):
             word = int.from_bytes(content[place : place + width], "little")
-            gpu.cuda.call(f"cuMemsetD{8 * width}Async", made.address + place, word, 1, on)
-    return made
+            gpu.cuda.call(f"cuMemsetD{8 * width}Async", array.address + place, word, 1, on)
+    return array
 
 
 def copy_onto(gpu: OpenGpu, target: View, source: View, size: int, stream: int) -> None:

@@ -149,10 +149,10 @@ def _with_rows(bundle: Bundle, spec: MatmulSpec, m: int) -> Bundle:
     for place, item in enumerate(manifest.arguments):
         if item.role not in ("a", "c"):
             continue
-        seen = None if item.descriptor is None else descriptors[item.descriptor]
-        if seen is None or item.descriptor is None or seen.shape != item.shape or item.shape[0] != most:
+        descriptor = None if item.descriptor is None else descriptors[item.descriptor]
+        if descriptor is None or item.descriptor is None or descriptor.shape != item.shape or item.shape[0] != most:
             raise _refusal(f"{item.role.upper()} is not accessed by TMA row by row")
-        descriptors[item.descriptor] = replace(seen, shape=(m, *seen.shape[1:]))
+        descriptors[item.descriptor] = replace(descriptor, shape=(m, *descriptor.shape[1:]))
         arguments[place] = replace(item, shape=(m, *item.shape[1:]))
     fewer: Manifest = replace(
         manifest,

@@ -89,15 +89,15 @@ def _replace_layers(graph_module: torch.fx.GraphModule, device: str) -> None:
             _replace_linear(graph, node, device)
         elif node.target in MATMULS and _is_taken(node, _matmul_spec(node, device), device):
             with graph.inserting_before(node):
-                made = graph.call_function(torch.ops.stepladder.matmul.default, (*node.args, device))
-            _take_place(graph, node, made)
+                call = graph.call_function(torch.ops.stepladder.matmul.default, (*node.args, device))
+            _take_place(graph, node, call)
     graph.lint()
     graph_module.recompile()
 
 
-def _take_place(graph: torch.fx.Graph, node: torch.fx.Node, made: torch.fx.Node) -> None:
-    made.meta = dict(node.meta)
-    node.replace_all_uses_with(made)
+def _take_place(graph: torch.fx.Graph, node: torch.fx.Node, replacement: torch.fx.Node) -> None:
+    replacement.meta = dict(node.meta)
+    node.replace_all_uses_with(replacement)
     graph.erase_node(node)
 
 
@@ -158,8 +158,8 @@ def _replace_linear(graph: torch.fx.Graph, node: torch.fx.Node, device: str) -> 
             last, activation = users[0], name
     arguments = (*node.args, *(None,) * (3 - len(node.args)), activation, device)
     with graph.inserting_before(last):
-        made = graph.call_function(torch.ops.stepladder.linear.default, arguments)
-    _take_place(graph, last, made)
+        call = graph.call_function(torch.ops.stepladder.linear.default, arguments)
+    _take_place(graph, last, call)
     if last is not node:
         graph.erase_node(node)
 

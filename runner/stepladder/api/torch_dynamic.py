@@ -67,8 +67,8 @@ class DynamicModule:
         Raises:
             StepladderError: as `export`; shapes that the exported graph excludes.
         """
-        made = (torch.empty(shape, dtype=type_, device=on) for shape, (type_, on) in zip(shapes, self._like))
-        return export(self._graph, self._inputs.filled(list(made)))
+        examples = (torch.empty(shape, dtype=type_, device=on) for shape, (type_, on) in zip(shapes, self._like))
+        return export(self._graph, self._inputs.filled(list(examples)))
 
 
 def _signless(tensor: torch.Tensor) -> torch.Tensor:

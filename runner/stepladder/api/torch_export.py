@@ -282,8 +282,8 @@ def export(
     assert trace.results is not None
     if not program.graph_signature.user_outputs:
         raise StepladderError("the module returns no tensor")
-    made = Module(state, inputs, examples, trace.results, written, trace.returned, len(parameters), trace.types)
-    return linalg(program), made
+    compiled = Module(state, inputs, examples, trace.results, written, trace.returned, len(parameters), trace.types)
+    return linalg(program), compiled
 
 
 def _check_mode(module: torch.nn.Module) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch.export.passes import move_to_device_pass  # pyright: ignore[reportMissingImports]
 
+from stepladder.api.decompositions.branches import Selected, has_branches
+from stepladder.api.decompositions.complex_tensors import Reals, is_complex
+from stepladder.api.decompositions.extrema import keep_nan
+from stepladder.api.decompositions.table import TABLE
 from stepladder.api.errors import ArgumentError
-from stepladder.api.torch_branches import Selected, has_branches
-from stepladder.api.torch_complex import Reals, is_complex
-from stepladder.api.torch_decompositions import TABLE
-from stepladder.api.torch_extrema import keep_nan
 from stepladder.runtime.errors import StepladderError
 
 _AHEAD = " with the following diagnostics:"
@@ -113,10 +113,10 @@ def linalg(program: Any) -> str:  # noqa: ANN401
     fx = importlib.import_module("torch_mlir.fx")
     context = importlib.import_module("torch_mlir.ir").Context()
     importlib.import_module("torch_mlir.dialects.torch").register_dialect(context)
-    said: list[str] = []
+    diagnostics: list[str] = []
 
     def listen(diagnostic: Any) -> bool:  # noqa: ANN401
-        said.append(diagnostic.message)
+        diagnostics.append(diagnostic.message)
         return True
 
     handler = context.attach_diagnostic_handler(listen)
@@ -127,7 +127,7 @@ def linalg(program: Any) -> str:  # noqa: ANN401
             lambda: fx.export_and_import(
                 program, output_type="linalg-on-tensors", decomposition_table={}, fx_importer=importer
             ),
-            said,
+            diagnostics,
         )
         keep_nan(module)
         text = str(module)
@@ -143,12 +143,12 @@ def linalg(program: Any) -> str:  # noqa: ANN401
     return text
 
 
-def _refusing(work: Callable[[], Any], said: Sequence[str]) -> Any:  # noqa: ANN401
+def _refusing(work: Callable[[], Any], diagnostics: Sequence[str]) -> Any:  # noqa: ANN401
     """Returns what a function returns; raises what PyTorch and torch-mlir raise as refusals.
 
     Args:
         work: the function.
-        said: diagnostics of MLIR, which are written meanwhile.
+        diagnostics: diagnostics of MLIR, which are written meanwhile.
     """
     try:
         return work()
@@ -160,11 +160,11 @@ def _refusing(work: Callable[[], Any], said: Sequence[str]) -> Any:  # noqa: ANN
             raise
         raise ArgumentError(f"the inputs have shapes that the module was exported without: not {excluded}") from error
     except Exception as error:  # of torch.export and torch-mlir, of many kinds
-        names = dict.fromkeys(name for text in said for name in _NOT_LOWERED.findall(text))
+        names = dict.fromkeys(name for text in diagnostics for name in _NOT_LOWERED.findall(text))
         if names:
             named = ", ".join(f"'{name}'" for name in names)
             raise StepladderError(f"the module has {named}, which torch-mlir does not lower to linalg") from error
-        what = said[0] if said else first_line(error)
+        what = diagnostics[0] if diagnostics else first_line(error)
         if _BY_DATA.search(what):
             places = _PLACES.findall(str(error))
             raise StepladderError(

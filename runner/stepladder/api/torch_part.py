@@ -14,7 +14,7 @@ from stepladder.api.compiling import compile as compile_module
 from stepladder.api.errors import ArgumentError
 from stepladder.api.function import Function
 from stepladder.api.kernel import Kernel
-from stepladder.api.memory import Memory
+from stepladder.api.kernel_cache import KernelCache
 from stepladder.api.signature import ALIGNMENT
 from stepladder.runtime.errors import StepladderError
 
@@ -124,10 +124,10 @@ class DynamicKernels:
     def __init__(self, compiled: Callable[[Sequence[Any]], Kernel | Function], log: logging.Logger) -> None:
         self._compiled = compiled
         self._log = log
-        self._made = Memory[Kernel | Function | str](_MAX)
+        self._kernels = KernelCache[Kernel | Function | str](_MAX)
 
     def __repr__(self) -> str:
-        return f"<kernels for each set of sizes, {len(self._made.made)} compiled>"
+        return f"<kernels for each set of sizes, {len(self._kernels.kernels)} compiled>"
 
     def find(self, inputs: Sequence[Any]) -> Kernel | Function | str:
         """Returns the kernels for some inputs, or why there are none.
@@ -136,18 +136,18 @@ class DynamicKernels:
             inputs: tensors and sizes.
         """
         key = tuple(tuple(item.shape) if isinstance(item, torch.Tensor) else item for item in inputs)
-        found = self._made.find(key)
-        if found is None and len(self._made.made) >= _MAX:
+        found = self._kernels.find(key)
+        if found is None and len(self._kernels.kernels) >= _MAX:
             return f"kernels of {_MAX} sets of sizes are compiled"
-        with self._made.only_one(key):
-            found = self._made.find(key)
+        with self._kernels.only_one(key):
+            found = self._kernels.find(key)
             if found is None:
                 try:
                     found = self._compiled(inputs)
                 except StepladderError as error:
                     found = error.message
                 self._log.debug("compiled for %s: %s", key, found)
-                self._made.keep(key, found)
+                self._kernels.keep(key, found)
         return found
 
     def __call__(self, *inputs: Any) -> Any:  # noqa: ANN401
@@ -196,11 +196,11 @@ def kernels_of(
             return thread.submit(_compiled, part, inputs, where, constant_weights).result()
 
     kernels = compiled([_example(node) for node in placeholders])
-    made = kernels.outputs if isinstance(kernels, Function) else kernels.signature.results
-    got = [(item.type, item.shape) for item in made]
+    outputs = kernels.outputs if isinstance(kernels, Function) else kernels.signature.results
+    returned = [(item.type, item.shape) for item in outputs]
     wanted = [(VALUES[item.dtype], shape_of(item)) for item in results]
-    if got != wanted:
-        raise ArgumentError(f"the compiled part returns {got}, and PyTorch {wanted}")
+    if returned != wanted:
+        raise ArgumentError(f"the compiled part returns {returned}, and PyTorch {wanted}")
     is_dynamic = len(tensors) < len(placeholders) or not all(map(is_static, (*tensors, *results)))
     return DynamicKernels(compiled, log) if is_dynamic else kernels
 
@@ -218,8 +218,8 @@ def _example(node: torch.fx.Node) -> Any:  # noqa: ANN401
 
 def _like(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
     """Returns a tensor of a type and a shape; for a parameter, a parameter."""
-    made = torch.empty(shape, dtype=tensor.dtype)
-    return torch.nn.Parameter(made, requires_grad=False) if isinstance(tensor, torch.nn.Parameter) else made
+    empty = torch.empty(shape, dtype=tensor.dtype)
+    return torch.nn.Parameter(empty, requires_grad=False) if isinstance(tensor, torch.nn.Parameter) else empty
 
 
 def _compiled(
@@ -230,6 +230,6 @@ def _compiled(
 ) -> Kernel | Function:
     with torch.no_grad():
         examples = [_like(item, item.shape) if isinstance(item, torch.Tensor) else item for item in inputs]
-        made = compile_module(part, examples, device=device, constant_weights=constant_weights)
-    assert isinstance(made, (Kernel, Function))
-    return made
+        compiled = compile_module(part, examples, device=device, constant_weights=constant_weights)
+    assert isinstance(compiled, (Kernel, Function))
+    return compiled

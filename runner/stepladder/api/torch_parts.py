@@ -131,7 +131,7 @@ def divide(
     fused = partitioner.fuse_partitions(_joined(graph_module, found), prefix="stepladder_part_")
     assert fused is graph_module
     left: list[torch.fx.GraphModule] = []
-    made: dict[object, Kernels] = {}
+    kernels_by_graph: dict[object, Kernels] = {}
     for node in list(graph_module.graph.nodes):
         if node.op != "call_module" or not str(node.target).startswith("stepladder_part_"):
             continue
@@ -139,7 +139,7 @@ def divide(
         part: Any = graph_module.get_submodule(name)
         try:
             key = _structure(part.graph)
-            kernels = made.get(key) or made.setdefault(
+            kernels = kernels_by_graph.get(key) or kernels_by_graph.setdefault(
                 key, kernels_of(part, device, log, constant_weights=constant_weights)
             )
         except StepladderError as error:

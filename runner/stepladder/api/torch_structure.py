@@ -12,8 +12,8 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
+from stepladder.api.decompositions.complex_tensors import is_complex
 from stepladder.api.errors import ArgumentError
-from stepladder.api.torch_complex import is_complex
 
 
 def inputs_of(given: Sequence[object], named: Mapping[str, object]) -> tuple[object, ...]:

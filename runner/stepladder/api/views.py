@@ -312,12 +312,12 @@ def _view_of_any(name: str, array: Any, stream: int | None) -> View:  # noqa: AN
     uses = interface.get("stream") if interface is not None else None
     try:
         # -1: the caller orders the work; otherwise the array's library makes its work precede that of the stream.
-        seen = strided.from_any_interface(array, -1 if stream is None else stream)
+        view = strided.from_any_interface(array, -1 if stream is None else stream)
     except Exception as error:  # of the array's library, of any kind
         raise ArgumentError(f"argument '{name}' cannot be read as an array: {error}") from error
-    shape = tuple(seen.shape)
-    strides = row_major(shape) if seen.strides is None else tuple(seen.strides)
-    ordinal = None if not seen.is_device_accessible or seen.device_id < 0 else seen.device_id
+    shape = tuple(view.shape)
+    strides = row_major(shape) if view.strides is None else tuple(view.strides)
+    ordinal = None if not view.is_device_accessible or view.device_id < 0 else view.device_id
     if ordinal is None:
         raise ArgumentError(
             f"argument '{name}' is a {type(array).__name__} in host memory; {_ACCEPTED}",
@@ -325,12 +325,12 @@ def _view_of_any(name: str, array: Any, stream: int | None) -> View:  # noqa: AN
         )
     return View(
         name,
-        seen.ptr,
+        view.ptr,
         shape,
         strides,
-        _type_of(name, seen.dtype),
+        _type_of(name, view.dtype),
         ordinal,
         array,
-        not seen.readonly,
+        not view.readonly,
         uses,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from stepladder.cli.options import text_for_people
 from stepladder.runtime.errors import FAILED, OK, StepladderError, reason
@@ -93,12 +93,11 @@ def report_of(outcome: Outcome, name: str, written: list[int] | None = None) -> 
     }
 
 
-def print_counters(counters: Counters, file: TextIO | None = None) -> None:
+def print_counters(counters: Counters) -> None:
     """Prints the memory traffic of each op as a table; nothing where no kernel ran.
 
     Args:
         counters: of the run.
-        file: None for standard output.
     """
     from stepladder.cli.tables import print_table
 
@@ -136,9 +135,9 @@ def print_counters(counters: Counters, file: TextIO | None = None) -> None:
                     },
                 }
             )
-        print_table(rows, title="Memory traffic, by op", file=file)
+        print_table(rows, title="Memory traffic, by op")
     for name, count in counters.instructions.items():
-        print(f"{name}: {count} by a warp, {counters.multiply_adds} multiply-adds in all", file=file)
+        print(f"{name}: {count} by a warp, {counters.multiply_adds} multiply-adds in all")
 
 
 def print_outcome(outcome: Outcome) -> None:

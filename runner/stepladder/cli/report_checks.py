@@ -85,16 +85,16 @@ def _left_out(reported: Reported, mode: str) -> str:
     """Returns why the steps are not run; empty where they are."""
     from stepladder.measure.functions import flops_of
 
-    made = reported.made
+    compiled = reported.compiled
     if mode == "never":
         return "The steps were not run on the emulator (--emulate never)."
     if not reported.dumps:
         return "There is no IR of its steps."
-    if isinstance(made, FunctionBundle):
-        flops = flops_of(made)
+    if isinstance(compiled, FunctionBundle):
+        flops = flops_of(compiled)
     elif reported.manifest is not None and reported.manifest.problem is not None:
         flops = reported.manifest.problem.flops
-    elif isinstance(made, PlainKernel):
+    elif isinstance(compiled, PlainKernel):
         return "The steps of this kernel are not run alone: those of the function are."
     else:
         return "What a XeTile program computes is not known: its steps were not compared with anything."
@@ -143,8 +143,8 @@ def _checker(reported: Reported, end: float) -> Callable[[str, str, str], StepRe
     from stepladder.emulator.function_steps import FunctionChecks
     from stepladder.emulator.matmul import check_step
 
-    made = reported.made
-    if isinstance(made, FunctionBundle):
+    compiled = reported.compiled
+    if isinstance(compiled, FunctionBundle):
         return FunctionChecks(_payload(reported)).check
     problem, reference = _known(reported)
 
@@ -166,10 +166,10 @@ def _known(reported: Reported) -> tuple[Problem, Any]:
     from stepladder.payload import reference_export
     from stepladder.payload.matmul import find_matmul
 
-    made: Any = reported.made
-    problem = made.manifest.problem
-    if made.reference is not None:
-        return problem, made.reference
+    compiled: Any = reported.compiled
+    problem = compiled.manifest.problem
+    if compiled.reference is not None:
+        return problem, compiled.reference
     payload = _payload(reported)
     return problem, reference_export.export(payload, find_matmul(payload).roles)
 
@@ -180,8 +180,8 @@ def _payload(reported: Reported) -> ir.Module:
     from stepladder.pipeline.context import parse_payload
 
     name, text = next(iter(reported.dumps.items()))
-    assert not isinstance(reported.made, PlainKernel)  # not run alone
-    return select(parse_payload(text, name), reported.made.manifest.function or None).module
+    assert not isinstance(reported.compiled, PlainKernel)  # not run alone
+    return select(parse_payload(text, name), reported.compiled.manifest.function or None).module
 
 
 def step_of(dump: str) -> str:
@@ -240,7 +240,7 @@ def predicted(reported: Reported) -> tuple[Table | None, str]:
         reported: of a kernel, or anything else, for which there is nothing.
     """
     manifest = reported.manifest
-    if not isinstance(reported.made, Bundle) or manifest is None or not reported.dumps:
+    if not isinstance(reported.compiled, Bundle) or manifest is None or not reported.dumps:
         return None, ""
     try:
         from stepladder.pipeline import explanation
@@ -277,18 +277,20 @@ def measure(reported: Reported, *, launches: bool) -> Measured:
     Returns:
         The verdict, the speed, and why there is none.
     """
-    made = reported.made
+    compiled = reported.compiled
     if reported.is_part:
         return Measured()
     if not launches:
         return Measured(lines=["No kernel was launched, and speed was not measured (--no-gpu)."])
-    if isinstance(made, SpirvBundle):
-        target = made.manifest.target
+    if isinstance(compiled, SpirvBundle):
+        target = compiled.manifest.target
         return Measured(lines=[f"Speed was not measured: the kernel is for {target}, not for NVIDIA's GPUs."])
-    assert not isinstance(made, PlainKernel)  # a part of a function
+    assert not isinstance(compiled, PlainKernel)  # a part of a function
     print(f"{reported.name}: looking for a GPU", file=sys.stderr, flush=True)
     try:
-        reports, details = check_kernel(made, 0) if isinstance(made, Bundle) else check_function_bundle(made, 0)
+        reports, details = (
+            check_kernel(compiled, 0) if isinstance(compiled, Bundle) else check_function_bundle(compiled, 0)
+        )
         measured = Measured(all(report.passed for report in reports), [report.describe() for report in reports])
         card = details["card"]
         measured.lines.insert(0, f"Numbers on {card['name']}, driver {card['driver_version']}:")
@@ -299,27 +301,27 @@ def measure(reported: Reported, *, launches: bool) -> Measured:
     if measured.passed:
         print(f"{reported.name}: measuring", file=sys.stderr, flush=True)
         try:
-            _time(made, measured)
+            _time(compiled, measured)
         except StepladderError as error:
             measured.lines.append(f"Speed was not measured: {cause(error)}.")
     return measured
 
 
-def _time(made: Bundle | FunctionBundle, measured: Measured) -> None:
+def _time(compiled: Bundle | FunctionBundle, measured: Measured) -> None:
     """Adds the speed beside the baseline, or alone where there is none. Raises StepladderError."""
     from stepladder.measure.bench import bench_bundles
     from stepladder.measure.functions import bench_function, rows_of
     from stepladder.measure.report import table_rows, table_title
 
-    if isinstance(made, FunctionBundle):
-        result = bench_function(made, check=False)
+    if isinstance(compiled, FunctionBundle):
+        result = bench_function(compiled, check=False)
         measured.table = Table(f"Speed: @{result['function']}; {result['card']['name']}", rows_of(result))
         return
     try:
-        result = bench_bundles([made], check=False)
+        result = bench_bundles([compiled], check=False)
     except StepladderError as error:  # types that the library does not have, or no library
         measured.lines.append(f"There is no baseline: {error.message}.")
-        result = bench_bundles([made], baseline="none", check=False)
+        result = bench_bundles([compiled], baseline="none", check=False)
     measured.table = Table(f"Speed: {table_title(result)}", table_rows(result))
 
 

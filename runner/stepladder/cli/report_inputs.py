@@ -26,7 +26,7 @@ class Reported:
 
     Attributes:
         name: of the input, and of the kernel in a function.
-        made: the bundle, read or in memory; of a kernel that is no matmul, its description.
+        compiled: the bundle, read or in memory; of a kernel that is no matmul, its description.
         dumps: the IR after each step, by file name.
         sources: where the value of a knob comes from; empty for a bundle, which does not record it.
         summaries: what steps of a pipeline file of the user do, beside those of the package.
@@ -35,7 +35,7 @@ class Reported:
     """
 
     name: str
-    made: Bundle | SpirvBundle | FunctionBundle | PlainKernel
+    compiled: Bundle | SpirvBundle | FunctionBundle | PlainKernel
     dumps: Dumps
     sources: Mapping[str, str] = field(default_factory=dict)
     summaries: Mapping[str, str] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Reported:
     @property
     def manifest(self) -> Manifest | SpirvManifest | None:
         """The manifest of a matmul's kernel; None for others."""
-        return self.made.manifest if isinstance(self.made, Bundle | SpirvBundle) else None
+        return self.compiled.manifest if isinstance(self.compiled, Bundle | SpirvBundle) else None
 
 
 def read_bundle_folder(path: str) -> list[Reported]:
@@ -78,9 +78,10 @@ def compile_payload(path: str, request: Request, sizes: Mapping[str, int], from_
         StepladderError: as `stepladder compile`.
     """
     from stepladder.payload import stablehlo
-    from stepladder.pipeline import any_payload, functions, library, spirv_build
+    from stepladder.pipeline import any_payload, library, spirv_build
     from stepladder.pipeline.automatic import AUTO, for_vendor
     from stepladder.pipeline.context import bound_text, mlir_context
+    from stepladder.pipeline.functions import build
 
     text, name = read_text(path)
     request = for_vendor(request)
@@ -91,14 +92,14 @@ def compile_payload(path: str, request: Request, sizes: Mapping[str, int], from_
             summaries = {step.name: step.summary() for step in library.load(request.pipeline).steps}
         if request.pipeline != AUTO and spirv_build.is_for_xe(request.pipeline):
             built = spirv_build.build(text, name, request)
-            made = SpirvBundle(built.manifest, built.code.spirv, built.reference, {})
+            compiled = SpirvBundle(built.manifest, built.code.spirv, built.reference, {})
         else:
             built = any_payload.build_any(text, name, request)
-            made = built.bundle if isinstance(built, functions.FunctionBuild) else built.bundle(name)
-        if isinstance(built, functions.FunctionBuild):
+            compiled = built.bundle if isinstance(built, build.FunctionBuild) else built.bundle(name)
+        if isinstance(built, build.FunctionBuild):
             found = _function(name, built.bundle, built.dumps, lambda folder: built.stages.get(folder, {}))
             return [dataclasses.replace(item, summaries=summaries) for item in found]
-        return [Reported(name, made, built.run.dumps(), _sources(built.run, from_option), summaries, request)]
+        return [Reported(name, compiled, built.run.dumps(), _sources(built.run, from_option), summaries, request)]
 
 
 def summary_of(step: str, reported: Reported) -> str:

@@ -90,12 +90,12 @@ class Section:
     is_part: bool = False
 
 
-def page(sections: Sequence[Section], made: str = "") -> str:
+def page(sections: Sequence[Section], provenance: str = "") -> str:
     """Returns the page.
 
     Args:
         sections: in order, one at least; a table at the top links to them where there are several.
-        made: when and how, for the last line.
+        provenance: when and how, for the last line.
     """
     title = "Stepladder report" if len(sections) > 1 else f"Stepladder report: {sections[0].name}"
     parts = [
@@ -110,7 +110,7 @@ def page(sections: Sequence[Section], made: str = "") -> str:
         parts += _contents(sections)
     for number, section in enumerate(sections, 1):
         parts += _section(number, section)
-    last = f"stepladder {__version__}{', ' * bool(made)}{made}"
+    last = f"stepladder {__version__}{', ' * bool(provenance)}{provenance}"
     parts.append(f'<p class="dim">{escape(last)}</p>\n</body>\n</html>')
     return "\n".join(parts) + "\n"
 

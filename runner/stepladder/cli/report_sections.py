@@ -48,16 +48,16 @@ def section_of(reported: Reported, *, emulate: str, launches: bool) -> Section:
 
 
 def _facts(reported: Reported) -> dict[str, str]:
-    made = reported.made
-    if isinstance(made, FunctionBundle):
-        manifest = made.manifest
+    compiled = reported.compiled
+    if isinstance(compiled, FunctionBundle):
+        manifest = compiled.manifest
         facts = {"problem": manifest.describe(), "target": manifest.target, "tools": _tools(manifest.tool_versions)}
         launches = [f"{launch.stage} ({launch.folder})" for launch in manifest.launches]
         return {**facts, "launches": ", ".join(launches)}
-    if isinstance(made, PlainKernel):
-        problems = "; ".join(problem.describe() for problem in made.problems)
-        return {"problem": problems or "no matmul", "kernel": made.kernel_name, **_resources(made)}
-    manifest = made.manifest
+    if isinstance(compiled, PlainKernel):
+        problems = "; ".join(problem.describe() for problem in compiled.problems)
+        return {"problem": problems or "no matmul", "kernel": compiled.kernel_name, **_resources(compiled)}
+    manifest = compiled.manifest
     facts = {
         "problem": "a XeTile program" if manifest.problem is None else manifest.problem.describe(),
         "function": f"@{manifest.function}" if manifest.function else "",

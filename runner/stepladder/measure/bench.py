@@ -42,6 +42,9 @@ MATMUL_ALONE = "the matmul alone, without the elementwise ops around it"
 # How many standard deviations the largest element of a large matrix has.
 LARGEST_NORMAL = 6.0
 
+# Enqueues a kernel.
+Launch = Callable[[], object]
+
 
 def bench_bundles(
     bundles: Sequence[Bundle],
@@ -80,7 +83,7 @@ def bench_bundles(
     problem = _one_problem(bundles)
     if rounds < MINIMUM_ROUNDS:
         raise StepladderError(f"at least {MINIMUM_ROUNDS} rounds are needed for a median with a spread, got {rounds}")
-    names = _unique_names(bundles)
+    named = dict(zip(_unique_names(bundles), bundles, strict=True))
     # Before the GPU is opened.
     if baseline == "cublas":
         refuse_unsupported(problem)
@@ -99,28 +102,21 @@ def bench_bundles(
             "rounds": rounds,
             "checked": check,
             **({} if keeps_early else {"written_weights": True}),
-            "bundles": {},
         }
+        launches, result["bundles"] = _load(device, named, copies, check=check, keeps_early=keeps_early)
         if rotate:
             result["rotation"] = _rotation(problem, count, card["l2_bytes"])
-        launches: dict[str, list[Callable[[], object]]] = {}
-        for name, bundle in zip(names, bundles, strict=True):
-            kernel = device.load(bundle)
-            launches[name] = [each.launcher(kernel, bundle, keeps_early=keeps_early) for each in copies]
-            result["bundles"][name] = describe_bundle(bundle) | _loaded(kernel)
-            if check:
-                _require_exact(name, copies[0], launches[name][0], bundle.expected(), problem)
-        plain = copies
+        operands = copies
         if baseline == "cublas":
             # Where elementwise ops make A or B, the library multiplies matrices like those that they make.
             if problem.is_prepared:
-                plain = [stack.enter_context(MatmulBuffers(device, problem.alone)) for _ in copies]
-            launches["cublas"], result["baseline"] = _cublas(problem, plain)
+                operands = [stack.enter_context(MatmulBuffers(device, problem.alone)) for _ in copies]
+            launches["cublas"], result["baseline"] = _cublas(problem, operands)
             if check:
                 alone = problem.alone
-                _require_exact("cublas", plain[0], launches["cublas"][0], matmul_program(alone), alone)
+                _require_exact("cublas", operands[0], launches["cublas"][0], matmul_program(alone), alone)
         resets = [prepare_data(each, bundles[0].constants()) for each in copies]
-        resets += [prepare_data(each) for each in plain if each not in copies]
+        resets += [prepare_data(each) for each in operands if each not in copies]
         restore, restore_every = _reset_all(resets, count)
         contestants = [
             Contestant(name, problem.flops, in_turn(of_copies), restore, restore_every, count)
@@ -129,14 +125,29 @@ def bench_bundles(
         if ceiling:
             contestant, result["ceiling"] = _ceiling(device, problem)
             contestants.append(contestant)
-        monitor = None
+        monitor = find_monitor(device.bus_id) if "sustained" in modes else None
         if "sustained" in modes:
-            monitor = find_monitor(device.bus_id)
             result["power"] = {"source": monitor.source if monitor is not None else None}
             if monitor is None:
                 _say(f"note: {NOTE}")
         result["modes"] = measure_rounds(device, contestants, modes, rounds, progress=_say, monitor=monitor)
     return result
+
+
+def _load(
+    device: Device, bundles: Mapping[str, Bundle], copies: Sequence[MatmulBuffers], *, check: bool, keeps_early: bool
+) -> tuple[dict[str, list[Launch]], dict[str, dict[str, Any]]]:
+    """Loads kernels and, with `check`, runs the exact check of each. Returns the functions that launch each one on each
+    copy of the operands, and what a result says of the kernels, by name."""
+    launches: dict[str, list[Launch]] = {}
+    described: dict[str, dict[str, Any]] = {}
+    for name, bundle in bundles.items():
+        kernel = device.load(bundle)
+        launches[name] = [each.launcher(kernel, bundle, keeps_early=keeps_early) for each in copies]
+        described[name] = describe_bundle(bundle) | _loaded(kernel)
+        if check:
+            _require_exact(name, copies[0], launches[name][0], bundle.expected(), bundle.manifest.problem)
+    return launches, described
 
 
 def _loaded(kernel: Kernel) -> dict[str, Any]:
@@ -184,7 +195,7 @@ def _rotation(problem: Problem, copies: int, l2_bytes: int) -> dict[str, int]:
     return {"copies": copies, "bytes": size}
 
 
-def _cublas(problem: Problem, operands: Sequence[MatmulBuffers]) -> tuple[list[Callable[[], object]], dict[str, str]]:
+def _cublas(problem: Problem, operands: Sequence[MatmulBuffers]) -> tuple[list[Launch], dict[str, str]]:
     """Returns functions that enqueue the library's products of each copy of the operands, and its description."""
     libraries = [cublas(each) for each in operands]
     description = {"name": "cublas", "provider": libraries[0].provider}
@@ -238,9 +249,7 @@ def _compute_type(problem: Problem) -> str:
     return problem.compute_type or problem.a_type
 
 
-def _require_exact(
-    name: str, buffers: MatmulBuffers, enqueue: Callable[[], object], reference: Program, problem: Problem
-) -> None:
+def _require_exact(name: str, buffers: MatmulBuffers, enqueue: Launch, reference: Program, problem: Problem) -> None:
     """Raises StepladderError with status FAILED if a kernel fails the exact check of a problem."""
     report = check_exact(problem, reference, DeviceExecutor(buffers, enqueue), SEED, buffers.device.ordinal)
     _say(f"{name}: {report.describe()}")

@@ -117,14 +117,13 @@ class Ceiling:
     enqueue: Callable[[], None]
 
 
-def ceiling_ptx(acc_type: str, compute_type: str = "f16") -> str:
+def ceiling_ptx(acc_type: str, compute_type: str) -> str:
     """Returns the PTX of a kernel that executes `mma.sync` on operands in registers in a loop.
 
     The kernel's parameters are the address of 4 bytes for a result that is never written, and the number of iterations
-    (both 64 bits). A and B hold random bit patterns of normal floating-point values or integers of either sign,
-    different in every
-    thread: data of little entropy would draw less power and run faster than any real product. Each iteration adds AB
-    and subtracts it again, so that accumulators neither overflow nor converge.
+    (both 64 bits). A and B hold random bit patterns of normal floating-point values or integers of either sign, which
+    differ between threads: data of little entropy would draw less power and run faster than any real product. Each
+    iteration adds AB and subtracts it again, so that accumulators neither overflow nor converge.
 
     Args:
         acc_type: type of the accumulator.
@@ -134,28 +133,7 @@ def ceiling_ptx(acc_type: str, compute_type: str = "f16") -> str:
         StepladderError: as `find_instruction`.
     """
     instruction = find_instruction(compute_type, acc_type)
-    registers = instruction.registers
-
-    def accumulator(index: int) -> str:
-        return "{" + ", ".join(f"%d{index * registers + part}" for part in range(registers)) + "}"
-
-    def mma(index: int, a: str) -> str:
-        operand = "{" + ", ".join(f"%{a}{part}" for part in range(4)) + "}"
-        return f"  {instruction.name} {accumulator(index)}, {operand}, {{%b0, %b1}}, {accumulator(index)};"
-
-    def random_elements(name: str, salt: int) -> list[str]:
-        # A hash of the thread's index, masked to a valid operand.
-        return [
-            f"  mad.lo.u32 %r1, %r0, 2654435761, {salt};",
-            "  shr.u32 %r2, %r1, 15;",
-            "  xor.b32 %r1, %r1, %r2;",
-            "  mul.lo.u32 %r1, %r1, 2246822519;",
-            "  shr.u32 %r2, %r1, 13;",
-            "  xor.b32 %r1, %r1, %r2;",
-            f"  and.b32 %r1, %r1, {instruction.keep:#010x};",
-            f"  or.b32 %{name}, %r1, {instruction.fixed:#010x};",
-        ]
-
+    registers = ACCUMULATORS * instruction.registers
     lines = [
         ".version 7.0",
         ".target sm_80",
@@ -166,25 +144,21 @@ def ceiling_ptx(acc_type: str, compute_type: str = "f16") -> str:
         "  .reg .pred %p<2>;",
         "  .reg .b32 %r<4>, %a<4>, %m<4>, %b<2>;",
         "  .reg .b64 %x<2>;",
-        f"  .reg {instruction.register_type} %d<{ACCUMULATORS * registers}>;",
+        f"  .reg {instruction.register_type} %d<{registers}>;",
         "  mov.u32 %r0, %tid.x;",
     ]
     for part in range(4):
-        lines += random_elements(f"a{part}", 1013904223 * (part + 1) % 2**32)
+        lines += _random_register(instruction, f"a{part}", 1013904223 * (part + 1) % 2**32)
         lines.append(f"  xor.b32 %m{part}, %a{part}, {instruction.negate:#010x};")
     for part in range(2):
-        lines += random_elements(f"b{part}", 1664525 * (part + 7) % 2**32)
-    for index in range(ACCUMULATORS * registers):
-        start = {"f32": "cvt.rn.f32.u32 %d{}, %r0;", "s32": "mov.b32 %d{}, %r0;", "f16": "mov.b32 %d{}, %a0;"}[
-            instruction.sum
-        ]
-        lines.append(f"  {start.format(index)}")
+        lines += _random_register(instruction, f"b{part}", 1664525 * (part + 7) % 2**32)
+    start = {"f32": "cvt.rn.f32.u32 %d{}, %r0;", "s32": "mov.b32 %d{}, %r0;", "f16": "mov.b32 %d{}, %a0;"}
+    lines += [f"  {start[instruction.sum].format(index)}" for index in range(registers)]
     lines += ["  ld.param.u64 %x0, [iterations];", "loop:"]
-    lines += [mma(index, "a") for index in range(ACCUMULATORS)]
-    lines += [mma(index, "m") for index in range(ACCUMULATORS)]
+    lines += [_mma(instruction, index, a) for a in ("a", "m") for index in range(ACCUMULATORS)]
     lines += ["  sub.u64 %x0, %x0, 1;", "  setp.ne.u64 %p0, %x0, 0;", "  @%p0 bra loop;", "  mov.b32 %r1, 0;"]
     # The results are used under a condition that is false, or the assembler would remove their computation.
-    for index in range(ACCUMULATORS * registers):
+    for index in range(registers):
         lines += [f"  mov.b32 %r2, %d{index};", "  xor.b32 %r1, %r1, %r2;", "  mad.lo.u32 %r1, %r1, 31, 7;"]
     lines += [
         "  setp.eq.u32 %p1, %r1, 0x12345;",
@@ -198,16 +172,38 @@ def ceiling_ptx(acc_type: str, compute_type: str = "f16") -> str:
     return "\n".join(lines)
 
 
-def measure_ceiling(
-    device: Device, acc_type: str, compute_type: str = "f16", sleep: Callable[[float], None] = time.sleep
-) -> Ceiling:
+def _mma(instruction: Instruction, index: int, a: str) -> str:
+    """Returns the `mma.sync` of an accumulator, with A in the registers `a0` to `a3`, or those of another name."""
+    accumulator = _registers("d", index * instruction.registers, instruction.registers)
+    return f"  {instruction.name} {accumulator}, {_registers(a, 0, 4)}, {_registers('b', 0, 2)}, {accumulator};"
+
+
+def _registers(name: str, first: int, count: int) -> str:
+    """Returns a vector of registers, as PTX writes it."""
+    return "{" + ", ".join(f"%{name}{first + part}" for part in range(count)) + "}"
+
+
+def _random_register(instruction: Instruction, name: str, salt: int) -> list[str]:
+    """Returns the lines that fill a register with a hash of the thread's index, masked to a valid operand."""
+    return [
+        f"  mad.lo.u32 %r1, %r0, 2654435761, {salt};",
+        "  shr.u32 %r2, %r1, 15;",
+        "  xor.b32 %r1, %r1, %r2;",
+        "  mul.lo.u32 %r1, %r1, 2246822519;",
+        "  shr.u32 %r2, %r1, 13;",
+        "  xor.b32 %r1, %r1, %r2;",
+        f"  and.b32 %r1, %r1, {instruction.keep:#010x};",
+        f"  or.b32 %{name}, %r1, {instruction.fixed:#010x};",
+    ]
+
+
+def measure_ceiling(device: Device, acc_type: str, compute_type: str) -> Ceiling:
     """Measures the ceiling of `mma.sync` in short bursts.
 
     Args:
         device: the GPU.
         acc_type: type of the accumulator.
         compute_type: type of the products.
-        sleep: pauses for a number of seconds.
 
     Returns:
         The highest rate, and the rates by the number of warps.
@@ -225,16 +221,16 @@ def measure_ceiling(
         warps: kernel.launcher((multiprocessors, 1, 1), (32 * warps, 1, 1), (result, BODIES * min(WARPS) // warps))
         for warps in WARPS
     }
-    rates = {warps: flops / _best_ms(device, enqueue, sleep) / 1e9 for warps, enqueue in launchers.items()}
+    rates = {warps: flops / _best_ms(device, enqueue) / 1e9 for warps, enqueue in launchers.items()}
     best = max(rates, key=rates.__getitem__)
     return Ceiling(rates[best], best, rates, flops, launchers[best])
 
 
-def _best_ms(device: Device, enqueue: Callable[[], None], sleep: Callable[[float], None]) -> float:
+def _best_ms(device: Device, enqueue: Callable[[], None]) -> float:
     """Returns the milliseconds of the fastest of a few launches after a pause."""
     enqueue()
     device.synchronize()
-    sleep(PAUSE_SECONDS)
+    time.sleep(PAUSE_SECONDS)
     events = []
     for _ in range(TIMED_LAUNCHES):
         start = device.record_event()

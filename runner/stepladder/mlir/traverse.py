@@ -64,10 +64,10 @@ def origin(value: ir.Value, names: Collection[str]) -> ir.Value:
         value: returned itself where no such op makes it.
         names: of the ops.
     """
-    made = producer(value)
-    while made is not None and made.name in names:
-        value = made.operands[0]
-        made = producer(value)
+    op = producer(value)
+    while op is not None and op.name in names:
+        value = op.operands[0]
+        op = producer(value)
     return value
 
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from stepladder.mlir.bindings import ir, linalg
 from stepladder.mlir.traverse import producer, walk
 from stepladder.mlir.types import is_number, name_of
-from stepladder.payload import computed_sizes, shape_folding
+from stepladder.payload import computed_sizes
 from stepladder.payload.refusal import refuse
+from stepladder.payload.rewrites import shape_folding
 from stepladder.payload.selection import select
 from stepladder.runtime.errors import StepladderError
 

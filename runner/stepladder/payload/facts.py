@@ -6,6 +6,7 @@ The facts of a payload come from its problem. Those of a dump come from the ops 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
@@ -229,25 +230,38 @@ def type_facts(module: ir.Module) -> Facts:
         "has_private_tiles": int(has_private_tiles(module)),
         "has_copied_tiles": int(has_copied_tiles(module)),
     }
+    matmuls = [op for op in walk(module, *MATMULS) if _is_of_matrices(op)] or walk(module, "vector.contract")
+    facts |= _result_facts(module, consumers)
+    return facts | (_matmul_facts(matmuls, is_sized=bool(facts["is_sized"])) if matmuls else _tile_facts(module))
+
+
+def _result_facts(module: ir.Module, consumers: Sequence[ir.Operation]) -> Facts:
+    """Returns how many results elementwise ops on the product have, and the bits of the narrowest one."""
     generics = (op for op in consumers if op.name == "linalg.generic")
     outputs = [found for op in generics if (found := list(op.operands)[_inputs(op) :])]
-    if outputs:
-        types = [str(ir.ShapedType(output.type).element_type) for output in outputs[0]]
-        # Reductions of workspaces: the op makes what they reduce, too.
-        separate = len(walk(module, "linalg.reduce"))
-        facts |= {"results": max(1, len(types) - separate), "result_bits": min(map(bits_of_name, types))}
-    matmuls = [op for op in walk(module, *MATMULS) if _is_of_matrices(op)] or walk(module, "vector.contract")
-    if not matmuls:
-        return facts | _tile_facts(module)
-    # A contraction of vectors is one of many fragments.
-    facts["products"] = 2 if len(matmuls) == 2 and matmuls[0].name in MATMULS else 1
-    attributes = matmuls[0].attributes
+    if not outputs:
+        return {}
+    types = [str(ir.ShapedType(output.type).element_type) for output in outputs[0]]
+    # Reductions of workspaces: the op makes what they reduce, too.
+    separate = len(walk(module, "linalg.reduce"))
+    return {"results": max(1, len(types) - separate), "result_bits": min(map(bits_of_name, types))}
+
+
+def _matmul_facts(matmuls: Sequence[ir.Operation], *, is_sized: bool) -> Facts:
+    """Returns the types and layouts of the first of several products, and its sizes where it is not tiled yet.
+
+    Args:
+        matmuls: at least one; contractions of vectors are products of many fragments.
+        is_sized: whether the sizes are known already.
+    """
+    matmul = matmuls[0]
+    attributes = matmul.attributes
     # A loop over the batch comes before those over m, n and k, until blocks have a matmul each.
-    first = int(ir.ShapedType(matmuls[0].operands[2].type).rank > 2)
-    facts["batched"] = first
+    first = int(ir.ShapedType(matmul.operands[2].type).rank > 2)
+    facts: Facts = {"products": 2 if len(matmuls) == 2 and matmul.name in MATMULS else 1, "batched": first}
     maps = attributes.get("indexing_maps", None)
     for number, role in enumerate("abc"):
-        element_type = ir.ShapedType(matmuls[0].operands[number].type).element_type
+        element_type = ir.ShapedType(matmul.operands[number].type).element_type
         name = "bf16" if OF_BF16 in attributes and role != "c" else str(element_type)
         facts |= {f"{role}_type": name, f"{role}_bits": bits_of_name(name)}
         if role == "c":  # the matmul does not determine the type that the accumulators are rounded to
@@ -258,9 +272,9 @@ def type_facts(module: ir.Module) -> Facts:
             outer = ir.AffineMapAttr(maps[number]).value.results[-2]
             rows_first = ir.AffineExpr.get_dim(first + (0 if role == "a" else 2))
             facts[f"{role}_layout"] = "row" if outer == rows_first else "column"
-    parent = matmuls[0].parent
-    if not facts["is_sized"] and parent is not None and parent.name == "func.func":  # not tiled
-        a, _, c = (ir.ShapedType(operand.type).shape for operand in matmuls[0].operands)
+    parent = matmul.parent
+    if not is_sized and parent is not None and parent.name == "func.func":  # not tiled
+        a, _, c = (ir.ShapedType(operand.type).shape for operand in matmul.operands)
         facts |= {"is_sized": 1, "m": c[-2], "n": c[-1], "k": a[-1 if facts["a_layout"] == "row" else -2]}
     return facts
 

@@ -11,12 +11,13 @@ from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import FITS_TF32
-from stepladder.payload import computed_sizes, front, pairs, zero_points
-from stepladder.payload.absence import no_matmul
+from stepladder.payload import computed_sizes, front, pairs
 from stepladder.payload.facts import MATMULS, problem_facts
+from stepladder.payload.missing_matmul import no_matmul
 from stepladder.payload.prepared import with_producers
 from stepladder.payload.producers import Producer, separate
 from stepladder.payload.refusal import refuse
+from stepladder.payload.rewrites import zero_points
 from stepladder.payload.rule import check_form, check_unconditional
 from stepladder.payload.selection import select
 from stepladder.runtime.errors import StepladderError
@@ -104,7 +105,7 @@ def _find_two(module: ir.Module) -> PayloadMatmul:
 def separate_producers(module: ir.Operation | ir.OpView, contractions: int = 1) -> list[Producer]:
     """Separates what prepares A and B from the one function of a payload; nothing where it has no or other functions.
 
-    Zero points of A and B become corrections of the product (`payload.zero_points`), which are separated too.
+    Zero points of A and B become corrections of the product (`payload.rewrites.zero_points`), which are separated too.
 
     Args:
         module: the payload; it is changed.
@@ -195,19 +196,7 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
         StepladderError: no matmul, more than one, shapes that are not static or of which one is 0, indexing maps that
             are not those of row- or column-major operands, unsigned integers, or what the rule does not accept.
     """
-    matmuls = walk(module, *MATMULS)
-    if not matmuls:
-        raise no_matmul(module)
-    if len(matmuls) > 1:
-        for matmul in matmuls:
-            check_unconditional(matmul)
-        places = ", ".join(dict.fromkeys(diagnostics.location_text(op.location) for op in matmuls[:4]))
-        names = " and ".join(dict.fromkeys(op.name for op in matmuls))
-        raise StepladderError(
-            f"{len(matmuls)} {names} ops in the payload; a pipeline accepts one ({places})",
-            location=diagnostics.location_text(matmuls[1].location),
-        )
-    matmul = matmuls[0]
+    matmul = _only_matmul(module)
     location = diagnostics.location_text(matmul.location)
     types = [ir.ShapedType(operand.type) for operand in matmul.operands]
     if not all(type_.has_static_shape for type_ in types):
@@ -225,20 +214,12 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
     k = a.shape[-1 if a_map.layout == "row" else -2]
     check_sizes(m, n, k, location, *batch)
     form = check_form(module, matmul)
-    a_type = str(a.element_type)
-    if str(c.element_type) == "bf16":
-        raise refuse(
-            matmul,
-            f"{matmul.name} accumulates in bf16, which no pipeline supports",
-            "accepted: sums of f32 that are rounded to bf16 once; the front makes them of a matmul in bf16",
-        )
-    if _VECTOR_BITS % (bits_of_name(a_type) or _VECTOR_BITS):
-        raise refuse(matmul, f"A of {a_type}, which no pipeline supports", _MULTIPLIED)
+    _check_types(matmul, str(a.element_type), str(c.element_type))
     problem = Problem(
         m,
         n,
         k,
-        a_type,
+        str(a.element_type),
         str(b.element_type),
         acc_type=str(c.element_type),
         c_type=form.c_type,
@@ -257,6 +238,35 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
         c_window=form.windows.get("c"),
     )
     return PayloadMatmul(problem, form.roles, form.name, location)
+
+
+def _only_matmul(module: ir.Module | ir.Operation | ir.OpView) -> ir.Operation:
+    """Returns the one matmul of a payload; refuses payloads with none or several."""
+    matmuls = walk(module, *MATMULS)
+    if not matmuls:
+        raise no_matmul(module)
+    if len(matmuls) > 1:
+        for matmul in matmuls:
+            check_unconditional(matmul)
+        places = ", ".join(dict.fromkeys(diagnostics.location_text(op.location) for op in matmuls[:4]))
+        names = " and ".join(dict.fromkeys(op.name for op in matmuls))
+        raise StepladderError(
+            f"{len(matmuls)} {names} ops in the payload; a pipeline accepts one ({places})",
+            location=diagnostics.location_text(matmuls[1].location),
+        )
+    return matmuls[0]
+
+
+def _check_types(matmul: ir.Operation, a_type: str, acc_type: str) -> None:
+    """Refuses element types that no pipeline multiplies or accumulates in."""
+    if acc_type == "bf16":
+        raise refuse(
+            matmul,
+            f"{matmul.name} accumulates in bf16, which no pipeline supports",
+            "accepted: sums of f32 that are rounded to bf16 once; the front makes them of a matmul in bf16",
+        )
+    if _VECTOR_BITS % (bits_of_name(a_type) or _VECTOR_BITS):
+        raise refuse(matmul, f"A of {a_type}, which no pipeline supports", _MULTIPLIED)
 
 
 def check_sizes(m: int, n: int, k: int, location: str | None = None, batch: int | None = None) -> None:

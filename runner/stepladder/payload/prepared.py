@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -51,28 +51,8 @@ def with_producers(
     sources: dict[str, EpilogueOperand] = {}
     for item in (item for item in producers if item not in sums):
         role = found.roles.get(item.number, "")
-        if found.problem.products > 1 and role in ("b", epilogue_role(found.problem.second_b or 0)):
-            raise refuse(
-                item,
-                "elementwise ops compute a B operand of a pair of products",
-                "accepted: elementwise ops that compute A; each B is an argument, as it is or through views",
-            )
-        if role not in ("a", "b", "ab"):
-            raise refuse(
-                item, "a producer of A or B is read by an op other than the product", "accepted: A and B are read once"
-            )
-        written = [roles[number] for number in item.arguments if roles.get(number, "").startswith(("c", "r"))]
-        if written:
-            raise refuse(
-                item, f"a producer of A or B reads {written[0].upper()}, which the function writes", "accepted: another"
-            )
         free = [number for number in item.arguments if number not in roles]
-        if not free:
-            raise refuse(
-                item,
-                "the producer of A or B reads only arguments that are operands of the product or of other ops",
-                "accepted: a buffer of its own",
-            )
+        _check_producer(found, item, role, roles, has_own_argument=bool(free))
         source = max(free, key=lambda number: math.prod(ir.ShapedType(arguments[number].type).shape))
         roles[source] = role
         sources[role[0]] = _operand(arguments[source])
@@ -89,6 +69,33 @@ def with_producers(
         b_source=sources.get("b") or (sources.get("a") if found.problem.b_is_a else None),
     )
     return replace(found, problem=problem, roles=roles, form="prepared")
+
+
+def _check_producer(
+    found: PayloadMatmul, item: Producer, role: str, roles: Mapping[int, str], *, has_own_argument: bool
+) -> None:
+    """Refuses a producer of what is no A or B, or one that reads what another op has written or takes as an operand."""
+    if found.problem.products > 1 and role in ("b", epilogue_role(found.problem.second_b or 0)):
+        raise refuse(
+            item,
+            "elementwise ops compute a B operand of a pair of products",
+            "accepted: elementwise ops that compute A; each B is an argument, as it is or through views",
+        )
+    if role not in ("a", "b", "ab"):
+        raise refuse(
+            item, "a producer of A or B is read by an op other than the product", "accepted: A and B are read once"
+        )
+    written = [roles[number] for number in item.arguments if roles.get(number, "").startswith(("c", "r"))]
+    if written:
+        raise refuse(
+            item, f"a producer of A or B reads {written[0].upper()}, which the function writes", "accepted: another"
+        )
+    if not has_own_argument:
+        raise refuse(
+            item,
+            "the producer of A or B reads only arguments that are operands of the product or of other ops",
+            "accepted: a buffer of its own",
+        )
 
 
 def _is_epilogue_operand(found: PayloadMatmul, item: Producer) -> bool:

@@ -17,8 +17,8 @@ from stepladder.mlir.rounding import rounds_to_nearest
 from stepladder.mlir.traverse import producer, walk
 from stepladder.payload.consumers import NAMED, SCALAR_OPS, check_fp8, check_right
 from stepladder.payload.front import bodies
-from stepladder.payload.nibbles import NIBBLE
 from stepladder.payload.refusal import refuse
+from stepladder.payload.rewrites.packed_i4 import NIBBLE
 from stepladder.payload.signature import set_signature
 from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.errors import StepladderError
@@ -86,9 +86,9 @@ def separate(function: ir.Operation, contractions: int = 1, sums: Sequence[ir.Va
     stored = {str(_stored_type(factor)) for factor in factors}
     is_of_two = len(stored) > 1 and not stored <= set(FP8_TYPES)  # kernels multiply one kind of fp8 by the other
     for factor in factors:
-        made = _made(factor, extends_fp8=is_of_two or _NO_SUMS_OF_FP8 in sums_types)
-        if made is not None and made not in values:
-            values.append(made)
+        produced = _made(factor, extends_fp8=is_of_two or _NO_SUMS_OF_FP8 in sums_types)
+        if produced is not None and produced not in values:
+            values.append(produced)
     for value in values:
         if str(ir.ShapedType(value.type).element_type) == NIBBLE:
             raise refuse(value, "A or B of i4, which no pipeline supports", "accepted: i4 that an op extends to i8")

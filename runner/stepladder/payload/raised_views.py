@@ -42,10 +42,10 @@ def read_view(view: ir.Operation, source: ir.Value, places: Sequence[ir.Value]) 
         StepladderError: a slice whose size is not static, or elements beside the buffer.
     """
     type_ = tensor_of(view.results[0].type)
-    made = producer(source)
-    if made is not None and made.name == "linalg.fill":
+    source_op = producer(source)
+    if source_op is not None and source_op.name == "linalg.fill":
         empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
-        return create_named_op("linalg.fill", [made.operands[0]], empty).results[0]
+        return create_named_op("linalg.fill", [source_op.operands[0]], empty).results[0]
     match view.name:
         case "memref.cast":
             return source

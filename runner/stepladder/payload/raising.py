@@ -14,7 +14,6 @@ from stepladder.mlir.linalg_ops import create_generic, indexing_maps
 from stepladder.mlir.overlaps import are_apart
 from stepladder.mlir.traverse import attributes_of, origin, producer, walk
 from stepladder.mlir.types import is_number
-from stepladder.payload import branches
 from stepladder.payload.arguments import UPDATED
 from stepladder.payload.raised_ops import (
     as_number,
@@ -27,8 +26,9 @@ from stepladder.payload.raised_ops import (
 )
 from stepladder.payload.raised_views import VIEWS, element_order, read_view, tensor_of, write_view
 from stepladder.payload.refusal import refuse
+from stepladder.payload.rewrites import branches
+from stepladder.payload.rewrites.unrolled_loops import AT_MOST
 from stepladder.payload.signature import set_signature
-from stepladder.payload.unrolled_loops import AT_MOST
 
 _SOFTMAX = "linalg.softmax"
 _ACCEPTED = (
@@ -38,7 +38,7 @@ _ACCEPTED = (
 )
 _ALLOCATIONS = ("memref.alloc", "memref.alloca")
 _NOTHING = ("memref.dealloc",)
-# Those that `payload.unrolled_loops` writes out are gone.
+# Those that `payload.rewrites.unrolled_loops` writes out are gone.
 _LOOPS = ("scf.for", "scf.forall", "scf.parallel", "scf.while")
 # Encodings of generic and of global memory in NVVM.
 _GLOBAL_SPACES = (0, 1)
@@ -187,8 +187,8 @@ class _Raising:
         elif op.name == "memref.store":
             value, buffer, *indices = op.operands
             operands = [self._scalar(value), self._read(buffer, op), *map(self._scalar, indices)]
-            made = ir.Operation.create("tensor.insert", results=[operands[1].type], operands=operands)
-            self._write(buffer, made.results[0], op)
+            inserted = ir.Operation.create("tensor.insert", results=[operands[1].type], operands=operands)
+            self._write(buffer, inserted.results[0], op)
         elif op.name == "bufferization.to_tensor":
             self.known[op.results[0]] = self._read(op.operands[0], op)
         elif op.name == "bufferization.to_buffer":

@@ -310,13 +310,13 @@ class _Export:
         arguments = [*every[: len(inputs)], *(every[len(inputs) + place] for place in kept)]
         operations = [self._operation(item) for item in inner]
         yields = [self.numbers[end.operands[place]] for place in kept]
-        made = [self._new() for _ in outputs]
+        results = [self._new() for _ in outputs]
         generic = Generic(
             op.name,
             diagnostics.location_text(op.location),
             tuple(read),
             tuple(start),
-            tuple(made),
+            tuple(results),
             tuple(self._type(operand, op)[0] for operand in outputs),
             tuple(self._loops(op, map_) for map_ in maps),
             self._sizes(op, indexing_maps(op)),
@@ -326,7 +326,7 @@ class _Export:
         )
         self._check_loops(op, generic, [*inputs, *outputs])
         self.instructions.append(generic)
-        for place, (output, number) in enumerate(zip(outputs, made)):
+        for place, (output, number) in enumerate(zip(outputs, results)):
             if isinstance(output.type, ir.MemRefType):
                 self._store(op, output, number)
             else:

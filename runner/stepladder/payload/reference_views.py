@@ -125,7 +125,7 @@ def _taken(number: int, view: BufferView, new: Callable[[], int]) -> tuple[list[
     """Returns the instructions that make a part of a buffer's content, and the values before each dimension."""
     assert view.part is not None
     flat, run = new(), new()
-    made: list[Instruction] = [
+    instructions: list[Instruction] = [
         Reshape(number, flat, view.type, (math.prod(view.source_shape),)),
         Slice(flat, run, view.type, (view.part[0],), (_run_of(view),), (1,), (0,)),
     ]
@@ -134,7 +134,7 @@ def _taken(number: int, view: BufferView, new: Callable[[], int]) -> tuple[list[
         empty, filled, split, kept = new(), new(), new(), new()
         zeros = (0,) * len(padded)
         sizes = (*padded[:-1], _length(padded, rows, taken))
-        made += [
+        instructions += [
             Empty(empty, view.type, padded),
             Insert(held, empty, filled, view.type, padded, zeros, sizes, (1,) * len(padded)),
             Reshape(filled, split, view.type, rows),
@@ -142,7 +142,7 @@ def _taken(number: int, view: BufferView, new: Callable[[], int]) -> tuple[list[
         ]
         known += [split]
         held = kept
-    return made, known
+    return instructions, known
 
 
 def _length(padded: tuple[int, ...], rows: tuple[int, ...], taken: tuple[int, ...]) -> int:

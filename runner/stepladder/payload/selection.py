@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
-from stepladder.payload import expansions, identities, nibbles, shift_distances, unread
 from stepladder.payload.constants import ConstantData, constants_of, lift
 from stepladder.payload.inlining import entries, inlined
 from stepladder.payload.refusal import refuse
+from stepladder.payload.rewrites import dead_code, expansions, identities, packed_i4, shift_distances
 from stepladder.payload.windows import pitched_arguments, spread
 from stepladder.runtime.errors import StepladderError
 
@@ -42,12 +42,10 @@ class Selection:
 def select(module: ir.Module, name: str | None = None) -> Selection:
     """Returns the function of a payload that is compiled.
 
-    Its name in the new module is one that PTX takes; characters that PTX does not take become underscores. Constants of
-    several elements become arguments after its own. Functions such as powers with constant integers become ops that all
-    that follows computes (`payload.expansions`), buffers of i4 become buffers of i8 (`payload.nibbles`), constants that
-    ops shift by arithmetic (`payload.shift_distances`), and buffers with gaps windows of buffers without
-    (`payload.windows`). Elementwise ops that change nothing are left out (`payload.identities`), as are ops that no
-    result depends on (`payload.unread`). The functions that it calls are part of it (`payload.inlining`).
+    Its name in the new module is one that PTX takes; characters that PTX does not take become underscores. The
+    functions that it calls are part of it (`payload.inlining`). It is rewritten to ops that pipelines take, without
+    ops that no result depends on (`payload.rewrites`). Buffers with gaps become windows of buffers without
+    (`payload.windows`), and constants of several elements become arguments after its own.
 
     Args:
         module: the payload, which stays as it is but for powers, i4, shifts, identities and unread parts, unless it
@@ -56,44 +54,20 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
 
     Raises:
         StepladderError: no function of that name, several with a contraction and no name, a constant without data, or
-            as `nibbles.unpack`.
+            as `packed_i4.unpack`.
     """
     functions = walk(module, "func.func")
-    bodies = [function for function in functions if len(function.regions[0].blocks)]
-    if name is not None:
-        bodies = [function for function in bodies if _name_of(function) == name]
-        if not bodies:
-            known = ", ".join(f"@{_name_of(function)}" for function in functions)
-            raise StepladderError(
-                f"the payload has no function @{name} with a body", notes=[f"its functions: {known or 'none'}"]
-            )
+    bodies = _candidates(functions, name)
     if not bodies:
         return Selection(module)
-    if name is None:
-        bodies = entries(bodies)
-    copy = inlined(module, bodies)
+    copy = inlined(module, bodies)  # it owns the function from here on
     if copy is not None:
         wanted = [_name_of(function) for function in bodies]
         bodies = [function for function in walk(copy, "func.func") if _name_of(function) in wanted]
-    if len(bodies) > 1:
-        bodies = [function for function in bodies if _has_product(function)] or bodies
-    if len(bodies) > 1:
-        names = ", ".join(f"@{_name_of(function)}" for function in bodies)
-        raise refuse(
-            bodies[1],
-            f"{len(bodies)} functions in the payload; a pipeline accepts one: {names}",
-            "--function NAME chooses one",
-        )
-    function = bodies[0]
+    function = _only_one(bodies)
     if walk(function, "gpu.launch_func"):  # with the kernels that it launches
         return Selection(module, _name_of(function))
-    unread.drop(function, _may_multiply)
-    expansions.expand(function)
-    nibbles.unpack(function)
-    shift_distances.compute(function)
-    unread.fold(function)
-    identities.forward(function)
-    unread.drop(function, _may_multiply)
+    _rewrite(function)
     name = _name_of(function)
     others = tuple(_name_of(other) for other in functions if _name_of(other) != name)
     entry = name if _ENTRY.fullmatch(name) else _entry(name)
@@ -107,6 +81,45 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     clone.attributes["sym_name"] = ir.StringAttr.get(entry)
     spread(clone.operation)
     return Selection(alone, name, others, lift(clone.operation))
+
+
+def _candidates(functions: Sequence[ir.Operation], name: str | None) -> list[ir.Operation]:
+    """Returns the function of a name, or those with a body that no other one calls; none where none has a body."""
+    bodies = [function for function in functions if len(function.regions[0].blocks)]
+    if name is None:
+        return entries(bodies) if bodies else []
+    named = [function for function in bodies if _name_of(function) == name]
+    if not named:
+        known = ", ".join(f"@{_name_of(function)}" for function in functions)
+        raise StepladderError(
+            f"the payload has no function @{name} with a body", notes=[f"its functions: {known or 'none'}"]
+        )
+    return named
+
+
+def _only_one(bodies: list[ir.Operation]) -> ir.Operation:
+    """Returns the one function, or the one of several that may have a contraction."""
+    if len(bodies) > 1:
+        bodies = [function for function in bodies if _has_product(function)] or bodies
+    if len(bodies) > 1:
+        names = ", ".join(f"@{_name_of(function)}" for function in bodies)
+        raise refuse(
+            bodies[1],
+            f"{len(bodies)} functions in the payload; a pipeline accepts one: {names}",
+            "--function NAME chooses one",
+        )
+    return bodies[0]
+
+
+def _rewrite(function: ir.Operation) -> None:
+    """Rewrites a function to ops that pipelines take, without ops that no result depends on."""
+    dead_code.eliminate(function, _may_multiply)
+    expansions.expand(function)
+    packed_i4.unpack(function)
+    shift_distances.compute(function)
+    dead_code.fold(function)
+    identities.forward(function)
+    dead_code.eliminate(function, _may_multiply)
 
 
 def _name_of(function: ir.Operation) -> str:

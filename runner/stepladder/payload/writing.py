@@ -49,54 +49,26 @@ def matmul_text(
         raise StepladderError(f"{' and '.join(broadcast.upper())} broadcast over a batch, and there is none")
     _check_types(a_type, acc_type, c_type)
     count = "" if batch is None else f"{batch}x"
-    many = {role: "" if role in broadcast else count for role in "ab"}
-    a = many["a"] + (f"{m}x{k}x{a_type}" if a_layout == "row" else f"{k}x{m}x{a_type}")
-    b = many["b"] + (f"{k}x{n}x{b_type}" if b_layout == "row" else f"{n}x{k}x{b_type}")
+    counts = {role: "" if role in broadcast else count for role in "ab"}
+    a = counts["a"] + (f"{m}x{k}x{a_type}" if a_layout == "row" else f"{k}x{m}x{a_type}")
+    b = counts["b"] + (f"{k}x{n}x{b_type}" if b_layout == "row" else f"{n}x{k}x{b_type}")
     c, acc = f"{count}{m}x{n}x{c_type}", f"{count}{m}x{n}x{acc_type}"
     columns = [name for name, layout in (("A", a_layout), ("B", b_layout)) if layout == "column"]
     layouts = f", {' and '.join(columns)} column-major" if columns else ""
     layouts += f", {' and '.join(broadcast.upper())} broadcast" if broadcast else ""
+    initial, start = _start(c, acc, acc_type, is_rounded=acc_type != c_type, accumulate=accumulate)
+    operands = f"ins(%a, %b : tensor<{a}>, tensor<{b}>) outs({start} : tensor<{acc}>) -> tensor<{acc}>"
+    is_batch = batch is not None
+    result = "%product" if acc_type == c_type else "%rounded"
     lines = [
-        f"// C = AB{' + C' if accumulate else ''}, {'' if batch is None else f'{batch} x '}{m} x {n} x {k}, "
+        f"// C = AB{' + C' if accumulate else ''}, {f'{batch} x ' if is_batch else ''}{m} x {n} x {k}, "
         f"{a_type} x {b_type} -> {c_type}, accumulated in {acc_type}{layouts}.",
         f"func.func @matmul(%A: memref<{a}>, %B: memref<{b}>, %C: memref<{c}>) {{",
         f"  %a = bufferization.to_tensor %A restrict : memref<{a}> to tensor<{a}>",
         f"  %b = bufferization.to_tensor %B restrict : memref<{b}> to tensor<{b}>",
-    ]
-    start = "%c"
-    if acc_type == c_type:
-        lines.append(f"  %c = bufferization.to_tensor %C restrict writable : memref<{c}> to tensor<{c}>")
-    else:
-        lines.append(f"  %c = tensor.empty() : tensor<{acc}>")
-    if not accumulate or acc_type != c_type:
-        zero = "0" if acc_type.startswith("i") else "0.0"
-        lines += [
-            f"  %zero = arith.constant {zero} : {acc_type}",
-            f"  %start = linalg.fill ins(%zero : {acc_type}) outs(%c : tensor<{acc}>) -> tensor<{acc}>",
-        ]
-        start = "%start"
-    operands = f"ins(%a, %b : tensor<{a}>, tensor<{b}>) outs({start} : tensor<{acc}>) -> tensor<{acc}>"
-    lines += _product(batch is not None, a_layout, b_layout, broadcast, operands)
-    result = "%product"
-    if acc_type != c_type:
-        loops = "i, j" if batch is None else "b, i, j"
-        kinds = ", ".join(['"parallel"'] * len(loops.split()))
-        lines += [
-            f"  %d = bufferization.to_tensor %C restrict writable : memref<{c}> to tensor<{c}>",
-            "  %rounded = linalg.generic {",
-            f"      indexing_maps = [affine_map<({loops}) -> ({loops})>, affine_map<({loops}) -> ({loops})>],",
-            f"      iterator_types = [{kinds}]}} ins(%product : tensor<{acc}>) outs(%d : tensor<{c}>) {{",
-            f"  ^bb0(%x: {acc_type}, %y: {c_type}):",
-            *(
-                [f"    %w = arith.extf %y : {c_type} to {acc_type}", f"    %s = arith.addf %x, %w : {acc_type}"]
-                * accumulate
-            ),
-            f"    %r = arith.truncf %{'s' if accumulate else 'x'} : {acc_type} to {c_type}",
-            f"    linalg.yield %r : {c_type}",
-            f"  }} -> tensor<{c}>",
-        ]
-        result = "%rounded"
-    lines += [
+        *initial,
+        *_product(is_batch, a_layout, b_layout, broadcast, operands),
+        *([] if acc_type == c_type else _rounding(is_batch, c, acc, c_type, acc_type, accumulate)),
         f"  bufferization.materialize_in_destination {result} in restrict writable %C"
         f" : (tensor<{c}>, memref<{c}>) -> ()",
         "  return",
@@ -104,6 +76,40 @@ def matmul_text(
         "",
     ]
     return "\n".join(lines)
+
+
+def _start(c: str, acc: str, acc_type: str, *, is_rounded: bool, accumulate: bool) -> tuple[list[str], str]:
+    """Returns the lines of the tensor that the product is added to, and its name: C, or zeros."""
+    if is_rounded:
+        lines = [f"  %c = tensor.empty() : tensor<{acc}>"]
+    else:
+        lines = [f"  %c = bufferization.to_tensor %C restrict writable : memref<{c}> to tensor<{c}>"]
+        if accumulate:
+            return lines, "%c"
+    zero = "0" if acc_type.startswith("i") else "0.0"
+    lines += [
+        f"  %zero = arith.constant {zero} : {acc_type}",
+        f"  %start = linalg.fill ins(%zero : {acc_type}) outs(%c : tensor<{acc}>) -> tensor<{acc}>",
+    ]
+    return lines, "%start"
+
+
+def _rounding(is_batch: bool, c: str, acc: str, c_type: str, acc_type: str, accumulate: bool) -> list[str]:
+    """Returns the lines that round the product to C's type; C is added before, in the accumulators' type."""
+    loops = "b, i, j" if is_batch else "i, j"
+    iterators = ", ".join(['"parallel"'] * len(loops.split()))
+    addition = [f"    %w = arith.extf %y : {c_type} to {acc_type}", f"    %s = arith.addf %x, %w : {acc_type}"]
+    return [
+        f"  %d = bufferization.to_tensor %C restrict writable : memref<{c}> to tensor<{c}>",
+        "  %rounded = linalg.generic {",
+        f"      indexing_maps = [affine_map<({loops}) -> ({loops})>, affine_map<({loops}) -> ({loops})>],",
+        f"      iterator_types = [{iterators}]}} ins(%product : tensor<{acc}>) outs(%d : tensor<{c}>) {{",
+        f"  ^bb0(%x: {acc_type}, %y: {c_type}):",
+        *(addition if accumulate else []),
+        f"    %r = arith.truncf %{'s' if accumulate else 'x'} : {acc_type} to {c_type}",
+        f"    linalg.yield %r : {c_type}",
+        f"  }} -> tensor<{c}>",
+    ]
 
 
 def _product(is_batch: bool, a_layout: str, b_layout: str, broadcast: str, operands: str) -> list[str]:

@@ -9,10 +9,11 @@ from typing import TypeVar
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import symbol_of, walk
-from stepladder.payload import expansions, raising, windows
+from stepladder.payload import raising, windows
 from stepladder.payload.inlining import inlined
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.reference_export import UnknownChoice
+from stepladder.payload.rewrites import expansions
 from stepladder.pipeline import build as builds
 from stepladder.pipeline.automatic import (
     AS_FUNCTION,
@@ -25,14 +26,14 @@ from stepladder.pipeline.automatic import (
 )
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import RequirementError
-from stepladder.pipeline.divided_function import takes_pairs
-from stepladder.pipeline.division import (
+from stepladder.pipeline.functions.build import FunctionBuild, build_function
+from stepladder.pipeline.functions.divided_function import takes_pairs
+from stepladder.pipeline.functions.division import (
     is_divisible,
     is_on_tensors,
     products,
     selected,
 )
-from stepladder.pipeline.functions import FunctionBuild, build_function
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.tile_programs import read_text
 from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError

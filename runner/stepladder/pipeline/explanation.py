@@ -11,9 +11,9 @@ from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, for_vendor, pipelines_for
 from stepladder.pipeline.cost_model.gpu import Found
 from stepladder.pipeline.cost_model.ranking import Candidate
-from stepladder.pipeline.division import is_divisible
+from stepladder.pipeline.functions.division import is_divisible
+from stepladder.pipeline.functions.matmul_parts import Part, matmul_parts
 from stepladder.pipeline.knob_query import make_query, read_payload, tried_choice
-from stepladder.pipeline.matmul_parts import Part, matmul_parts
 from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem

@@ -30,7 +30,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.payload.facts import FACTS
 from stepladder.pipeline import attributes as script_attributes
-from stepladder.pipeline import loaded, scripts
+from stepladder.pipeline import pipeline_cache, scripts
 from stepladder.pipeline.definition import Condition, Knob, KnobValue, Pipeline, Requirement, Step, value_text
 from stepladder.pipeline.sequences import (
     include_ops,
@@ -123,7 +123,8 @@ def _read_requirements(sequence: ir.Operation) -> tuple[Requirement, ...]:
 def load(name: str) -> Pipeline:
     """Parses a pipeline and its steps into one transform module, in the current MLIR context.
 
-    The scripts of the package's pipelines are parsed once in a process, as long as they do not change (`loaded`).
+    The scripts of the package's pipelines are parsed once in a process, as long as they do not change
+    (`pipeline_cache`).
 
     Args:
         name: the name of a pipeline of the package, or the path of a pipeline file.
@@ -136,13 +137,13 @@ def load(name: str) -> Pipeline:
             or a pipeline without steps.
     """
     path = _pipeline_path(name)
-    state = loaded.state_of(path)
+    state = pipeline_cache.state_of(path)
     if state is None:
         return _parse(path)
-    pipeline = loaded.find(path, state)
+    pipeline = pipeline_cache.find(path, state)
     if pipeline is None:
         pipeline = _parse(path)
-        loaded.keep(pipeline, state)
+        pipeline_cache.keep(pipeline, state)
     return pipeline
 
 

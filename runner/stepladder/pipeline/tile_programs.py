@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.normal_form import to_tensor
-from stepladder.extension.lib.tile_products import TileProduct
+from stepladder.extension.lib.xetile.tile_products import TileProduct
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import bufferization, ir, passmanager
 from stepladder.mlir.linalg_ops import create_named_op

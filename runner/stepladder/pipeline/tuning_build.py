@@ -17,8 +17,8 @@ from stepladder.pipeline import knob_choice, library
 from stepladder.pipeline.codegen.toolchain import tool_versions
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.definition import Knobs
+from stepladder.pipeline.functions.matmul_parts import Part
 from stepladder.pipeline.knob_query import read_query
-from stepladder.pipeline.matmul_parts import Part
 from stepladder.runtime.errors import FAILED, StepladderError
 
 

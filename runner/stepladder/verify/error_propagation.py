@@ -205,7 +205,7 @@ class BoundedOp(StructuredOp):
         reductions = tuple(loop for loop in self.loops if loop not in self.order)
         with np.errstate(all="ignore"):
             if reductions:
-                return self._error_of_fold(self.made[yielded], reductions)
+                return self._error_of_fold(self.definitions[yielded], reductions)
             return self.ordered(self._error(yielded))
 
     def _error_of_fold(self, fold: Operation, reductions: tuple[int, ...]) -> Array:
@@ -239,8 +239,8 @@ class BoundedOp(StructuredOp):
         if number not in self.errors:
             if number in self.op.arguments:
                 self.errors[number] = self._error_of_operand(number)
-            elif number in self.made:
-                self.errors[number] = self._carried(self.made[number])
+            elif number in self.definitions:
+                self.errors[number] = self._carried(self.definitions[number])
             else:
                 self.errors[number] = Labelled(self.program.filled(0.0, "f32", ()), ())
         return self.errors[number]

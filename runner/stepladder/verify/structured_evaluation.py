@@ -91,7 +91,7 @@ class StructuredOp:
         self.arrays = values.arrays
         self.op = op
         self.output = len(op.inputs) + output
-        self.made = {inner.result: inner for inner in op.body}
+        self.definitions = {inner.result: inner for inner in op.body}
         self.loops = {number: slice(0, size) for number, size in enumerate(op.sizes)}
         self.order = [loop for loop in op.maps[self.output] if loop is not None]
         self.loops |= {loop: part for loop, part in zip(op.maps[self.output], region) if loop is not None}
@@ -107,7 +107,7 @@ class StructuredOp:
         found = indexed_extremum(self.op, self.output - len(self.op.inputs))
         if found is not None:
             return self._kept_of(found, reductions[0])
-        fold = self.made[yielded]
+        fold = self.definitions[yielded]
         sums = self.op.arguments[self.output]
         term = next(operand for operand in fold.operands if operand != sums)
         folded = self._contracted(term, reductions) if fold.name in ("arith.addf", "arith.addi") else None
@@ -198,8 +198,8 @@ class StructuredOp:
             self.values[number] = (
                 self._operand(number)
                 if number in self.op.arguments
-                else self._applied(self.made[number])
-                if number in self.made
+                else self._applied(self.definitions[number])
+                if number in self.definitions
                 else Labelled(self.program.whole(number), ())
             )
         return self.values[number]
@@ -317,9 +317,9 @@ class StructuredOp:
 
     def _contracted(self, number: int, reductions: list[int]) -> Labelled | None:
         """Returns the sum of products of two arrays as a matrix product, or None where it is no such sum."""
-        product = self.made.get(number)
+        product = self.definitions.get(number)
         while product is not None and product.name in FLOAT_CASTS:
-            product = self.made.get(product.operands[0])
+            product = self.definitions.get(product.operands[0])
         if product is None or product.name not in ("arith.mulf", "arith.muli"):
             return None
         left, right = map(self.value_of, product.operands)

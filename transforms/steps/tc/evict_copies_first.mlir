@@ -1,9 +1,10 @@
 // Copies a matrix that an epilogue reads with the L2 cache hint `evict_first`, since a kernel reads it once.
 //
 // The matrix of a residual connection is as large as C, and a kernel reads each of its elements once. In the L2 cache,
-// its lines evict lines of A and B, which several blocks read. With the hint, they are evicted first. The hint is used
-// only if a copy reads whole lines of 128 bytes, so that no line is read twice in parts, which depends on the lengths
-// of rows of C and of boxes, and not if all matmuls of a batch read the same matrix.
+// its lines evict lines of A and B, which several blocks read. With the hint, they are evicted first. The step uses the
+// hint only where each copy reads whole lines of 128 bytes, which depends on the lengths of the rows of C and of the
+// boxes: otherwise a line is read twice, in parts. It does not use the hint where all matmuls of a batch read one
+// matrix.
 //
 // Source: PTX ISA, "Cache Eviction Priority Hints". The ops of NVGPU and NVVM that copy by `cp.async` have no operand
 // for a hint.

@@ -6,8 +6,8 @@
 // workspace once; a matmul with many rows reads the workspace many times. Each op of the body is computed in its own
 // type, so that values are rounded where the payload rounds them. No factor is moved past the product.
 //
-// Zero points of i8 become sums of rows of A and columns of B, which the epilogue subtracts (`payload.zero_points`).
-// The step computes them too: a warp computes a sum over elements that are adjacent in memory, a thread any other sum.
+// Zero points of i8 become sums of rows of A and columns of B, which the epilogue subtracts. The step computes these
+// sums too: a warp each sum over elements that are adjacent in memory, a thread any other.
 //
 // The step generalizes named ops, and upstream's fusion of elementwise ops merges a chain, with broadcasts, constants
 // and reshapes, into one `linalg.generic`; `tc.prepare_operands` turns each remaining op into a kernel. Without such

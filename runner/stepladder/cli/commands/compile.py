@@ -21,7 +21,7 @@ from stepladder.runtime.errors import OK, StepladderError, printable
 
 if TYPE_CHECKING:
     from stepladder.pipeline.build import Build
-    from stepladder.pipeline.functions import FunctionBuild
+    from stepladder.pipeline.functions.build import FunctionBuild
     from stepladder.pipeline.request import Request
     from stepladder.pipeline.run import Run
     from stepladder.runtime.bundle import FunctionBundle
@@ -152,9 +152,10 @@ def main(args: argparse.Namespace) -> int:
     with imports():
         from stepladder.extension import plugins
         from stepladder.payload import stablehlo
-        from stepladder.pipeline import any_payload, functions, spirv_build
+        from stepladder.pipeline import any_payload, spirv_build
         from stepladder.pipeline.automatic import AUTO, for_vendor, reason_of_function
         from stepladder.pipeline.context import bound_text, mlir_context
+        from stepladder.pipeline.functions import build
         from stepladder.pipeline.request import Request
         from stepladder.runtime.bundle import check_output
         from stepladder.runtime.files import read_text
@@ -184,7 +185,7 @@ def main(args: argparse.Namespace) -> int:
         except StepladderError as error:
             raise (reason_of_function(error, f"{name} is not compiled") if is_foreign else error) from None
         built.write(args.output)
-    if isinstance(built, functions.FunctionBuild):
+    if isinstance(built, build.FunctionBuild):
         _print_function(built, args)
     else:
         _print_kernel(built, args)

@@ -133,8 +133,8 @@ def main(args: argparse.Namespace) -> int:
         for reported in read[path]
     ]
     command = shlex.join(["stepladder", *sys.argv[1:]])
-    made = f"{datetime.now(timezone.utc).isoformat(timespec='seconds')}: {command}"
-    write_text(args.output, page(sections, made))
+    provenance = f"{datetime.now(timezone.utc).isoformat(timespec='seconds')}: {command}"
+    write_text(args.output, page(sections, provenance))
     failed = [section.name for section in sections if section.verdict == "FAIL"]
     steps = sum(len(section.steps) for section in sections)
     said = f"{printable(args.output)}: {len(sections)} section{'s' * (len(sections) != 1)}, {steps} dumps of IR"

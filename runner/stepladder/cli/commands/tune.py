@@ -25,7 +25,7 @@ from stepladder.runtime.errors import OK, StepladderError
 
 if TYPE_CHECKING:
     from stepladder.measure.tuning.database import Entry
-    from stepladder.pipeline.matmul_parts import Part
+    from stepladder.pipeline.functions.matmul_parts import Part
 
 _EPILOG = """\
 `tune PAYLOAD...` builds and measures on one machine. On two machines, `tune build` needs no GPU, and `tune measure`
@@ -139,7 +139,7 @@ def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None, *
     from stepladder.pipeline.codegen.toolchain import find_tool
     from stepladder.pipeline.context import bound_text, mlir_context
     from stepladder.pipeline.explanation import common_pipeline
-    from stepladder.pipeline.matmul_parts import matmul_parts
+    from stepladder.pipeline.functions.matmul_parts import matmul_parts
     from stepladder.pipeline.request import Request
     from stepladder.runtime.files import read_text
     from stepladder.runtime.resources import cache_dir

@@ -43,6 +43,21 @@ _SURPRISES = (
 )
 
 
+def _thread_ids(thread_of_lane: np.ndarray, block_dims: Sequence[int]) -> tuple:
+    """Returns x, y and z of each lane's thread; 0 along an axis of one thread."""
+    x, y, _ = block_dims
+    places = (thread_of_lane % x, thread_of_lane // x % y, thread_of_lane // (x * y))
+    return tuple(0 if size == 1 else place for size, place in zip(block_dims, places))
+
+
+def _block_ids(block_of_lane: np.ndarray, block_ids: np.ndarray) -> tuple:
+    """Returns x, y and z of each lane's block; an int along an axis where all blocks have the same."""
+    return tuple(
+        int(of_blocks[0]) if (of_blocks == of_blocks[0]).all() else of_blocks[block_of_lane]
+        for of_blocks in block_ids.transpose()
+    )
+
+
 class Group:
     """Blocks that see each other's shared memory: one, or those of a cluster; the host is a group of one thread.
 
@@ -90,19 +105,8 @@ class Group:
         lane = np.arange(self.count)
         self.thread_of_lane = lane % self.threads
         self.block_of_lane = lane // self.threads
-        x, y, _ = self.block_dims
-        self.thread_id = tuple(
-            0 if size == 1 else place
-            for size, place in zip(
-                self.block_dims, (self.thread_of_lane % x, self.thread_of_lane // x % y, self.thread_of_lane // (x * y))
-            )
-        )
-        self.block_id = tuple(
-            int(block_ids[0, axis])
-            if (block_ids[:, axis] == block_ids[0, axis]).all()
-            else block_ids[self.block_of_lane, axis]
-            for axis in range(3)
-        )
+        self.thread_id = _thread_ids(self.thread_of_lane, self.block_dims)
+        self.block_id = _block_ids(self.block_of_lane, block_ids)
         self.warps_per_block = -(-self.threads // warp)
         self.warp_of_lane = self.block_of_lane * self.warps_per_block + self.thread_of_lane // warp
         self.warps = self.blocks * self.warps_per_block

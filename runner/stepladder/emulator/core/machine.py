@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.timeline import Timeline
     from stepladder.emulator.hardware.counters import Counters
 
+# Nested calls on the host, each of which takes several of Python.
+_DEPTH = 100
 # Times that threads may poll the same value when nothing else can make progress.
-_DEPTH = 100  # of calls on the host: each takes several of Python
 _SPINS = 1000
 
 

@@ -134,9 +134,7 @@ def store_boxes(
     descriptor: Descriptor,
     coordinates: Sequence[Value],
     address: Value,
-    predicate: Value = (),
-    *,
-    add: bool = False,
+    predicate: Value,
 ) -> None:
     """Begins the store of a box by each thread.
 
@@ -147,7 +145,6 @@ def store_boxes(
         coordinates: where the box begins, the innermost first, each uniform or (T,).
         address: of the source in shared memory, uniform or (T,).
         predicate: () or (value,): the threads that store.
-        add: whether the box is added to what global memory holds.
     """
     fiber = where(fiber, predicate)
     if fiber is None:
@@ -160,5 +157,4 @@ def store_boxes(
             [of_lane(at, lane) for at in reversed(coordinates)],
             lane=int(lane),
             address=of_lane(address, lane),
-            add=add,
         )

@@ -333,7 +333,6 @@ def store(
     *,
     lane: int,
     address: int,
-    add: bool = False,
     combine: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
 ) -> None:
     """Begins the store of a box by a thread; elements outside of the tensor are left out.
@@ -345,11 +344,8 @@ def store(
         origin: of the box, in the tensor's order of dimensions.
         lane: the thread.
         address: of the box in shared memory.
-        add: whether the box is added to the tensor.
-        combine: returns the tensor's elements combined with the box, rounded once to their type.
+        combine: returns the tensor's elements combined with the box, rounded once to their type; None to store the box.
     """
-    if add:
-        combine = np.add
     group = fiber.group
     sanitizer = group.sanitizer
     box = _Box(fiber, op, descriptor, origin, address)

@@ -7,7 +7,9 @@ of a cluster (shared memory), or one for each thread (private memory).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -109,6 +111,7 @@ def content(view: MemRef) -> np.ndarray:
     return typed[positions]
 
 
+@dataclass(slots=True)
 class Access:
     """The elements that an op touches.
 
@@ -121,16 +124,11 @@ class Access:
         per_lane: whether there is a dimension of lanes.
     """
 
-    __slots__ = ("element", "memory", "per_lane", "positions", "valid")
-
-    def __init__(
-        self, memory: Allocation, element: Scalar, positions: np.ndarray, valid: np.ndarray | None, per_lane: bool
-    ) -> None:
-        self.memory = memory
-        self.element = element
-        self.positions = positions
-        self.valid = valid
-        self.per_lane = per_lane
+    memory: Allocation
+    element: Scalar
+    positions: np.ndarray
+    valid: np.ndarray | None
+    per_lane: bool
 
 
 def _restricted(fiber: Fiber, value: Value, rank: int) -> Value:
@@ -177,26 +175,12 @@ def locate(
             out = np.asarray((coordinate < 0) | (coordinate >= size))
             missing = out if missing is None else missing | out
     positions = np.asarray(positions)
+    report = partial(fiber.group.sanitizer.out_of_bounds, fiber, op, view, coordinates, rank=rank)
     if missing is not None:
-        touched = missing if inside is None else missing & inside
-        if np.any(touched):
-            fiber.group.sanitizer.out_of_bounds(
-                fiber,
-                op,
-                view,
-                coordinates,
-                np.broadcast_to(touched, np.broadcast_shapes(np.shape(touched), positions.shape, shape)),
-                rank,
-            )
-        inside = ~missing if inside is None else inside & ~missing
+        inside = _without(missing, inside, np.broadcast_shapes(positions.shape, shape), report)
     memory = view.memory
-    if memory.freed is not None:
-        fiber.group.sanitizer.report(
-            "use-after-free", f"touches {memory.name or 'memory'} that has been freed", op, memory.freed
-        )
+    _check_view(fiber, op, view)
     item = view.element.dtype.itemsize
-    if view.start % item:
-        fiber.group.sanitizer.misaligned(fiber, op, view.start, item)
     if memory.copies > 1:
         base = _restricted(fiber, fiber.group.copy_of_lane(memory), 0) * (memory.size // item)
         positions = positions + base.reshape(-1, *(1,) * rank)
@@ -206,17 +190,34 @@ def locate(
     if inside is not None:
         inside = broadcast(inside, full)
     limit = len(memory.data) // item
-    low, high = (positions.min(), positions.max()) if positions.size else (0, 0)
-    if low < 0 or high >= limit:  # a view that is larger than its memory
+    if not _is_inside(positions, limit):  # a view that is larger than its memory
         beyond = (positions < 0) | (positions >= limit)
-        touched = beyond if inside is None else beyond & inside
-        if touched.any():
-            fiber.group.sanitizer.out_of_bounds(fiber, op, view, coordinates, touched, rank)
-        inside = ~beyond if inside is None else inside & ~beyond
+        inside = _without(beyond, inside, full, report)
     if not per_lane:
         positions = positions[0]
         inside = None if inside is None else inside[0]
     return Access(memory, view.element, positions, inside, per_lane)
+
+
+def _without(
+    outside: np.ndarray, valid: np.ndarray | None, shape: tuple[int, ...], report: Callable[[np.ndarray], None]
+) -> np.ndarray:
+    """Reports the touched elements that are outside of a view, and returns which of the others are touched."""
+    touched = outside if valid is None else outside & valid
+    if np.any(touched):
+        report(np.broadcast_to(touched, np.broadcast_shapes(np.shape(touched), shape)))
+    return ~outside if valid is None else valid & ~outside
+
+
+def _check_view(fiber: Fiber, op: Instruction, view: MemRef) -> None:
+    """Reports a view of memory that has been freed, and one that begins within an element."""
+    memory, item = view.memory, view.element.dtype.itemsize
+    if memory.freed is not None:
+        fiber.group.sanitizer.report(
+            "use-after-free", f"touches {memory.name or 'memory'} that has been freed", op, memory.freed
+        )
+    if view.start % item:
+        fiber.group.sanitizer.misaligned(fiber, op, view.start, item)
 
 
 def _is_inside(coordinate: Value, size: Value) -> bool:

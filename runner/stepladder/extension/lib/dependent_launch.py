@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepladder.extension.lib import launches, pipeline, threads, tma
+from stepladder.extension.lib import launches, threads, tma, tma_pipeline
 from stepladder.extension.lib.arithmetic import equal, index
 from stepladder.extension.lib.control_flow import create_if, enclosing_loops, next_op, operations_of
 from stepladder.extension.lib.dialect import Refusal
@@ -79,7 +79,7 @@ def copy_producer(launch: ir.Operation, producer: ir.Block, place: ir.Operation)
     with ir.InsertionPoint(place), place.location:
         leads = equal(threads.thread_id(), index(thread_count - threads.WARPGROUP))
         with create_if(leads):
-            pipeline.clone_ops(operations_of(producer)[:-1])
+            tma_pipeline.clone_ops(operations_of(producer)[:-1])
     return users_of(leads)[0]
 
 
@@ -92,7 +92,7 @@ def begin_with(launch: ir.Operation, copy: ir.Operation) -> None:
         launch: a `gpu.launch`.
         copy: the `scf.if` that `copy_producer` returned.
     """
-    barrier = pipeline.prologue_barrier(launch)
+    barrier = tma_pipeline.prologue_barrier(launch)
     found = [op for op in operations_of(barrier.block) if op.is_before_in_block(barrier) and walk(op, _INIT)]
     if barrier.name != "gpu.barrier" or len(found) != 1:
         return

@@ -8,7 +8,7 @@ contiguous: a warp writes, and others read, 32 adjacent vectors.
 
 from stepladder.extension.lib import threads
 from stepladder.extension.lib.arithmetic import apply
-from stepladder.extension.lib.epilogue import MATRIX, PAIR
+from stepladder.extension.lib.epilogues.epilogue import MATRIX, PAIR
 from stepladder.extension.lib.memory import expand_shape
 from stepladder.extension.lib.threads import WARP, WARPGROUP
 from stepladder.mlir.bindings import ir

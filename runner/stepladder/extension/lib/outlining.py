@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from stepladder.extension.lib import memory
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal
-from stepladder.extension.lib.elementwise import MARK
+from stepladder.extension.lib.epilogues.elementwise import MARK
 from stepladder.extension.lib.functions import create_private_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import attributes_of, producer

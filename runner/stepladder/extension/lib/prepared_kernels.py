@@ -10,8 +10,8 @@ from stepladder.extension.lib.arithmetic import apply, digits, equal, index, les
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.element_ops import created, repeated
-from stepladder.extension.lib.folds import Fold, fold_of
-from stepladder.extension.lib.partial_results import lane_id, over_lanes
+from stepladder.extension.lib.epilogues.folds import Fold, fold_of
+from stepladder.extension.lib.epilogues.partial_results import lane_id, over_lanes
 from stepladder.mlir import types
 from stepladder.mlir.bindings import affine, gpu, ir, memref, scf
 from stepladder.mlir.constant_numbers import number_in
@@ -205,9 +205,9 @@ class ElementsKernel:
         """Returns elements of an op's result from a given one on, or the scalar that all of them are."""
         if generic.fold is not None:
             raise Refusal(generic.op, "a sum that another op reads")
-        return self._made(generic, digits(first, generic.sizes), width)
+        return self._body_value(generic, digits(first, generic.sizes), width)
 
-    def _made(self, generic: _Generic, loops: Sequence[ir.Value], width: int) -> ir.Value:
+    def _body_value(self, generic: _Generic, loops: Sequence[ir.Value], width: int) -> ir.Value:
         """Returns what the body of an op yields, or folds, from an iteration on."""
         values = {argument: self._constant(generic, operand) for argument, operand in generic.constants.items()}
         for argument, operand in generic.operands.items():
@@ -334,10 +334,10 @@ class SumsKernel(ElementsKernel):
     def _value(self, number: ir.Value, places: Sequence[ir.Value]) -> ir.Value:
         """Returns the value of an iteration of the folded loops, the neutral element after the last one."""
         if self.terms % self.lanes == 0:
-            return self._made(self.sums, [*places, *digits(number, self.reduced)], 1)
+            return self._body_value(self.sums, [*places, *digits(number, self.reduced)], 1)
         branch = scf.IfOp(less_than(number, index(self.terms)), [self.fold.type], has_else=True)
         with ir.InsertionPoint(branch.then_block):
-            scf.yield_([self._made(self.sums, [*places, *digits(number, self.reduced)], 1)])
+            scf.yield_([self._body_value(self.sums, [*places, *digits(number, self.reduced)], 1)])
         with ir.InsertionPoint(branch.else_block):
             scf.yield_([self.fold.neutral()])
         return branch.results[0]

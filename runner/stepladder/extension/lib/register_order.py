@@ -9,7 +9,7 @@ compile time.
 
 from stepladder.extension.lib import threads
 from stepladder.extension.lib.arithmetic import apply
-from stepladder.extension.lib.epilogue import MATRIX, PAIR
+from stepladder.extension.lib.epilogues.epilogue import MATRIX, PAIR
 from stepladder.extension.lib.memory import expand_shape
 from stepladder.extension.lib.threads import WARP, WARPGROUP
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stepladder.extension.lib import launches, memory, pipeline, threads, tma
+from stepladder.extension.lib import launches, memory, threads, tma, tma_pipeline
 from stepladder.extension.lib.arithmetic import apply, constant_value, index, integer, less_than
 from stepladder.extension.lib.control_flow import body_of
 from stepladder.extension.lib.dialect import Rewriter
@@ -143,7 +143,7 @@ def release_by_warps(launch: ir.Operation, rewriter: Rewriter) -> None:
         launch: with the pipeline.
         rewriter: of the transform op.
     """
-    releases = pipeline.releases_below(launch)
+    releases = tma_pipeline.releases_below(launch)
     if not releases:  # stages that are loaded once
         return
     empty = body_of(releases[0]).operations[0].operation.operands[0]

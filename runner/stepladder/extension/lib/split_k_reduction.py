@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from stepladder.extension.lib import epilogue, memory, vectors
+from stepladder.extension.lib import memory, vectors
 from stepladder.extension.lib.arithmetic import add, apply, equal, index, less_than
 from stepladder.extension.lib.control_flow import create_if_below
-from stepladder.extension.lib.elementwise import Elementwise, Position
+from stepladder.extension.lib.epilogues import epilogue
+from stepladder.extension.lib.epilogues.elementwise import Elementwise, Position
 from stepladder.extension.lib.split_k_workspace import Workspace
 from stepladder.mlir.bindings import arith, ir, scf, vector
 

@@ -16,7 +16,7 @@ from stepladder.extension.lib import fragment_order, launches, register_order, s
 from stepladder.extension.lib.arithmetic import apply, equal, index, integer, times
 from stepladder.extension.lib.control_flow import body_of, create_if
 from stepladder.extension.lib.dialect import Refusal, Rewriter
-from stepladder.extension.lib.epilogue import PAIR
+from stepladder.extension.lib.epilogues.epilogue import PAIR
 from stepladder.extension.lib.memory import create_global, load_vector, subview, transpose, vector_alignment
 from stepladder.extension.lib.tile_grid import (
     PORTABLE_CLUSTER_SIZE,

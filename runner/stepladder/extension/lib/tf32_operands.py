@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from stepladder.extension.lib import memory, pipeline, tma
+from stepladder.extension.lib import memory, tma, tma_pipeline
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.tf32_parts import split
 from stepladder.extension.lib.workspaces import (
@@ -167,7 +167,7 @@ def the_mma(launch: ir.Operation) -> ir.Operation:
     Raises:
         Refusal: it has none or several, or operands of another type than tf32.
     """
-    mmas = pipeline.mmas_below(launch)
+    mmas = tma_pipeline.mmas_below(launch)
     if len(mmas) != 1:
         raise Refusal(launch, f"expected one warpgroup MMA, found {len(mmas)}")
     (mma,) = mmas

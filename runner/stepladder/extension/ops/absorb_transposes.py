@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.products import is_batch_of_vectors, is_product, smallest
-from stepladder.extension.lib.stages import one_function
+from stepladder.extension.lib.multi_kernel.products import is_batch_of_vectors, is_product, smallest
+from stepladder.extension.lib.multi_kernel.stages import one_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, indexing_maps, loops_of

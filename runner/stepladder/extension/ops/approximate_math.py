@@ -4,9 +4,9 @@ import math
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.gelu import create_gelu, find_gelu
+from stepladder.extension.lib.epilogues.gelu import create_gelu, find_gelu
+from stepladder.extension.lib.epilogues.scalar_ops import approximated, constant, constant_of, other
 from stepladder.extension.lib.outlined_producers import is_in_producer
-from stepladder.extension.lib.scalar_ops import approximated, constant, constant_of, other
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.payload.approximations import rounds_results_to_few_bits

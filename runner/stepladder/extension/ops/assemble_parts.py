@@ -4,13 +4,13 @@ import itertools
 import math
 from dataclasses import dataclass
 
-from stepladder.extension.lib.argument_parts import offset_within
 from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.inserted_slices import INSERTION, extracted
-from stepladder.extension.lib.products import is_product
-from stepladder.extension.lib.stages import ASSEMBLED, EXTENTS, is_elementwise, one_function, outline
+from stepladder.extension.lib.multi_kernel.argument_parts import offset_within
+from stepladder.extension.lib.multi_kernel.inserted_slices import INSERTION, extracted
+from stepladder.extension.lib.multi_kernel.products import is_product
+from stepladder.extension.lib.multi_kernel.stages import ASSEMBLED, EXTENTS, is_elementwise, one_function, outline
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic
 from stepladder.mlir.reshapes import TENSOR_VIEWS
@@ -69,9 +69,9 @@ def assemble_parts(payload: ir.Operation, op: AssembleParts, rewriter: Rewriter)
         if not all(_is_of_matmul(insertion.operands[0], alone=has_gaps) for insertion in chain):
             continue
         with ir.InsertionPoint(item), item.location:
-            made = _assembled(chain)
-        rewriter.replace_op(item, made.results)
-        stage = outline([made], list(made.results), "elementwise", rewriter)
+            assembled = _assembled(chain)
+        rewriter.replace_op(item, assembled.results)
+        stage = outline([assembled], list(assembled.results), "elementwise", rewriter)
         stage.attributes[ASSEMBLED] = ir.DenseI64ArrayAttr.get([part.begin for part in parts])
         if has_gaps:
             stage.attributes[EXTENTS] = ir.ArrayAttr.get([ir.DenseI64ArrayAttr.get(part.sizes) for part in parts])

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from stepladder.extension.lib import launches, memory
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.elementwise import Outlined, find_outlined
-from stepladder.extension.lib.fragment_reductions import Pair, key_of, reduce_pairs
-from stepladder.extension.lib.masked_stores import MaskedStores
-from stepladder.extension.lib.reduced_results import ReducedResult
-from stepladder.extension.lib.warp_part import WarpPart
+from stepladder.extension.lib.epilogues.elementwise import Outlined, find_outlined
+from stepladder.extension.lib.epilogues.fragment_reductions import Pair, key_of, reduce_pairs
+from stepladder.extension.lib.epilogues.masked_stores import MaskedStores
+from stepladder.extension.lib.epilogues.reduced_results import ReducedResult
+from stepladder.extension.lib.epilogues.warp_part import WarpPart
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import producer, users_of
 

@@ -125,6 +125,27 @@ def _add_to_c(tile: ir.Value, rewriter: Rewriter) -> None:
             rewriter.erase_op(user)
 
 
+def _check_tile(matmul: ir.Operation, m: int, n: int, warpgroups: int) -> None:
+    """Refuses tiles that warpgroups cannot divide into instructions."""
+    if m % (MMA_ROWS * warpgroups):
+        raise Refusal(
+            matmul, f"a tile of {m} rows for {warpgroups} warpgroups: each takes a multiple of {MMA_ROWS} rows"
+        )
+    if n % 8 or n > COLUMNS_LIMIT:
+        raise Refusal(matmul, f"a tile of {n} columns: wgmma takes multiples of 8 up to {COLUMNS_LIMIT}")
+
+
+def _check_layouts(matmul: ir.Operation, element_type: str, transposed: list[bool]) -> None:
+    """Refuses operands of other than 16 bits that are not contiguous along k, as row-major A and column-major B are."""
+    strided = [matrix for matrix, along_m_or_n in (("A", transposed[0]), ("B", not transposed[1])) if along_m_or_n]
+    if strided and element_type not in _TRANSPOSABLE:
+        raise Refusal(
+            matmul,
+            f"wgmma reads {element_type} only along k: A must be row-major and B column-major, and "
+            f"{' and '.join(strided)} {'is' if len(strided) == 1 else 'are'} not; pipeline wgmma transposes them",
+        )
+
+
 @transform_op(ConvertToWarpgroupMma)
 def convert_to_warpgroup_mma(payload: ir.Operation, op: ConvertToWarpgroupMma, rewriter: Rewriter) -> None:
     """Rewrites the matmul in the one launch below `payload`; see the op."""
@@ -143,23 +164,9 @@ def convert_to_warpgroup_mma(payload: ir.Operation, op: ConvertToWarpgroupMma, r
     transposed = [_is_transposed(matmul, number) for number in (0, 1)]
     k = ir.MemRefType(casts[0].type).shape[0 if transposed[0] else 1]
     warpgroups = launches.launch_sizes(launch, launches.BLOCK)[0] // threads.WARPGROUP
+    _check_tile(matmul, m, n, warpgroups)
+    _check_layouts(matmul, types.name_of(ir.MemRefType(a.type).element_type), transposed)
     slice_ = m // warpgroups
-    if m % (MMA_ROWS * warpgroups):
-        raise Refusal(
-            matmul, f"a tile of {m} rows for {warpgroups} warpgroups: each takes a multiple of {MMA_ROWS} rows"
-        )
-    if n % 8 or n > COLUMNS_LIMIT:
-        raise Refusal(matmul, f"a tile of {n} columns: wgmma takes multiples of 8 up to {COLUMNS_LIMIT}")
-    # Row-major A and column-major B are contiguous along k.
-    strided = [matrix for matrix, along_m_or_n in (("A", transposed[0]), ("B", not transposed[1])) if along_m_or_n]
-    element_type = types.name_of(ir.MemRefType(a.type).element_type)
-    if strided and element_type not in _TRANSPOSABLE:
-        raise Refusal(
-            matmul,
-            f"wgmma reads {element_type} only along k: A must be row-major and B column-major, and "
-            f"{' and '.join(strided)} {'is' if len(strided) == 1 else 'are'} not; pipeline wgmma transposes them",
-        )
-
     if _erase_initialization(tile, rewriter):
         _add_to_c(tile, rewriter)
     loop = _loop_over_k(matmul)

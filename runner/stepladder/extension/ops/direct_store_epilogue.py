@@ -2,20 +2,13 @@
 
 from collections.abc import Mapping
 
-from stepladder.extension.lib import (
-    epilogue,
-    fragment_order,
-    launches,
-    memory,
-    register_order,
-    vectors,
-    warpgroup_reductions,
-)
+from stepladder.extension.lib import fragment_order, launches, memory, register_order, vectors
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import create_if_below
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.elementwise import Position
-from stepladder.extension.lib.epilogue import MATRIX, PAIR, AccumulatorFragment, Epilogue
+from stepladder.extension.lib.epilogues import epilogue, warpgroup_reductions
+from stepladder.extension.lib.epilogues.elementwise import Position
+from stepladder.extension.lib.epilogues.epilogue import MATRIX, PAIR, AccumulatorFragment, Epilogue
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
 from stepladder.mlir.bindings import arith, ir, vector
 from stepladder.mlir.traverse import defining_op

@@ -1,9 +1,9 @@
 """`tc.distribute_attention`: maps an attention to blocks and warpgroups, with scores in registers."""
 
-from stepladder.extension.lib.attention import find_last
-from stepladder.extension.lib.attention_kernel import AttentionKernel
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.stages import STARTS, one_function
+from stepladder.extension.lib.multi_kernel.attention import find_last
+from stepladder.extension.lib.multi_kernel.attention_kernel import AttentionKernel
+from stepladder.extension.lib.multi_kernel.stages import STARTS, one_function
 from stepladder.mlir.bindings import bufferization, ir, memref
 from stepladder.mlir.traverse import producer
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from stepladder.extension.lib.arithmetic import apply, digits, equal, index, integer, less_than, times
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.donation import Part, replaced_part
 from stepladder.extension.lib.element_bodies import (
     LANES,
     VECTOR_BYTES,
@@ -21,10 +20,11 @@ from stepladder.extension.lib.element_bodies import (
     operand_loops,
     vector_bits,
 )
-from stepladder.extension.lib.first_extrema import first_extremum_of
-from stepladder.extension.lib.folds import Fold, fold_of
+from stepladder.extension.lib.epilogues.first_extrema import first_extremum_of
+from stepladder.extension.lib.epilogues.folds import Fold, fold_of
+from stepladder.extension.lib.epilogues.partial_results import over_lanes
 from stepladder.extension.lib.memory import load_vector, store_vector
-from stepladder.extension.lib.partial_results import over_lanes
+from stepladder.extension.lib.multi_kernel.donation import Part, replaced_part
 from stepladder.extension.lib.threads import WARP
 from stepladder.extension.lib.vectors import extract
 from stepladder.mlir.bindings import arith, ir, scf

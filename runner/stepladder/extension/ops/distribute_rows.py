@@ -3,8 +3,8 @@
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.element_bodies import check_types
-from stepladder.extension.lib.row_kernels import RowKernel
-from stepladder.extension.lib.rows import RowOp
+from stepladder.extension.lib.multi_kernel.row_kernels import RowKernel
+from stepladder.extension.lib.multi_kernel.rows import RowOp
 from stepladder.extension.lib.threads import WARP
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.reshapes import BUFFER_VIEWS

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from stepladder.extension.lib.arithmetic import splat_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.launches import BLOCK, launch_sizes
-from stepladder.extension.lib.tile_exchange import exchange, exchange_transposed
-from stepladder.extension.lib.tiles import Owned, create, init_tile, load_tile, store_tile, tile_type
 from stepladder.extension.lib.translation import Translation
-from stepladder.extension.lib.xegpu_layouts import turns
+from stepladder.extension.lib.xetile.tile_exchange import exchange, exchange_transposed
+from stepladder.extension.lib.xetile.tiles import Owned, create, init_tile, load_tile, store_tile, tile_type
+from stepladder.extension.lib.xetile.xegpu_layouts import turns
 from stepladder.mlir.bindings import arith, gpu, ir
 from stepladder.mlir.traverse import attributes_of, producer, walk
 from stepladder.mlir.xetile.derive import map_of
@@ -138,7 +138,7 @@ class _Distributor(Translation):
             for operand in op.operands
         ]
         count = self.owned(wg, ir.VectorType(op.results[0].type).shape).count
-        made = []
+        blocks = []
         for number in range(count):
             copy = ir.Operation.create(
                 op.name,
@@ -146,8 +146,8 @@ class _Distributor(Translation):
                 operands=[self.one(old) if new is None else new[number] for old, new in zip(op.operands, operands)],
                 attributes=self._kept(op),
             )
-            made.append(copy.results[0])
-        self.values[op.results[0]] = made
+            blocks.append(copy.results[0])
+        self.values[op.results[0]] = blocks
 
     # Tiles.
 
@@ -158,11 +158,11 @@ class _Distributor(Translation):
             return
         parts = [[self.one(value) for value in part] for part in segments(op)]
         (base,), offsets, shape, strides = parts
-        made = []
+        tiles = []
         for row, column in self.owned(tile.wg, tile.shape).offsets():
             places = [*offsets[:-2], arith.addi(offsets[-2], row), arith.addi(offsets[-1], column)]
-            made.append(init_tile(_block_of(tile), base, places, shape, strides))
-        self.values[op.results[0]] = made
+            tiles.append(init_tile(_block_of(tile), base, places, shape, strides))
+        self.values[op.results[0]] = tiles
 
     def _update_tile_offset(self, op: ir.Operation) -> None:
         deltas = [self.one(value) for value in list(op.operands)[1:]]
@@ -252,11 +252,11 @@ class _Distributor(Translation):
         b = self.of_vector(op, op.operands[1], WgMap(wg.sg_layout, (k, wg.sg_data[1])))
         c = self.of_vector(op, op.operands[2], wg) if len(op.operands) > 2 else None
         type_ = ir.VectorType.get(list(wg.sg_data), ir.VectorType(op.results[0].type).element_type)
-        made = []
+        products = []
         for number, (row, column) in enumerate(self.owned(wg, (m, n)).places):
             sums = [] if c is None else [c[number]]
-            made.append(create("tile_mma", [a[row], b[column], *sums], [type_], self._kept(op)).results[0])
-        self.values[op.results[0]] = made
+            products.append(create("tile_mma", [a[row], b[column], *sums], [type_], self._kept(op)).results[0])
+        self.values[op.results[0]] = products
 
     def _along(self, op: ir.Operation, source_map: WgMap) -> None:
         """A reduction or a broadcast: each block of the result is one of the source's in the same rounds."""
@@ -265,12 +265,12 @@ class _Distributor(Translation):
         source = self.owned(source_map, _shape(op.operands[0]))
         blocks = self.of_vector(op, op.operands[0], source_map)
         type_ = ir.VectorType.get(list(wg.sg_data), ir.VectorType(op.results[0].type).element_type)
-        made = []
+        distributed = []
         for row, column in self.owned(wg, _shape(op.results[0])).places:
             # A source with one round along a dimension has the same block for all rounds of the result.
             number = min(row, source.rounds[0] - 1) * source.rounds[1] + min(column, source.rounds[1] - 1)
-            made.append(create(op.name.partition(".")[2], [blocks[number]], [type_], self._kept(op)).results[0])
-        self.values[op.results[0]] = made
+            distributed.append(create(op.name.partition(".")[2], [blocks[number]], [type_], self._kept(op)).results[0])
+        self.values[op.results[0]] = distributed
 
     def _source_map(self, op: ir.Operation) -> WgMap:
         found = map_of(op.operands[0]) or map_attribute(op, "wg_map_source")

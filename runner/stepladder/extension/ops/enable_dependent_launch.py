@@ -1,6 +1,6 @@
 """`tc.enable_dependent_launch`: makes a kernel support programmatic dependent launch."""
 
-from stepladder.extension.lib import pipeline
+from stepladder.extension.lib import tma_pipeline
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.launches import find_launch
 from stepladder.mlir.bindings import ir, nvvm
@@ -35,7 +35,7 @@ _KINDS = {
 def enable_dependent_launch(payload: ir.Operation, op: EnableDependentLaunch, rewriter: Rewriter) -> None:
     """Rewrites the one launch below `payload`; see the op."""
     launch = find_launch(payload)
-    barrier = pipeline.prologue_barrier(launch)
+    barrier = tma_pipeline.prologue_barrier(launch)
     kinds = _KINDS.get(op.trigger.value)
     if kinds is None:
         raise Refusal(launch, f"trigger must be {', '.join(_KINDS)}, not {op.trigger.value}")

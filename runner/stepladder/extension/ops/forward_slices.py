@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.stages import one_function
+from stepladder.extension.lib.multi_kernel.stages import one_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.slices import numbers_of

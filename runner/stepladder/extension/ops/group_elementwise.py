@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.stages import (
+from stepladder.extension.lib.multi_kernel.stages import (
     ASSEMBLED,
     group_of,
     is_elementwise,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.stages import as_payload, is_private, kind_of, one_function, set_group
+from stepladder.extension.lib.multi_kernel.stages import as_payload, is_private, kind_of, one_function, set_group
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import callee_of, producer, symbol_of, walk
 from stepladder.payload.matmul import find_matmul

@@ -1,6 +1,6 @@
 """`tc.hoist_operand_loads`: loads the operands of an epilogue while the last MMAs run."""
 
-from stepladder.extension.lib import memory, pipeline
+from stepladder.extension.lib import memory, tma_pipeline
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.launches import find_launch
@@ -65,8 +65,8 @@ def _registers(type_: ir.Type) -> int:
 @transform_op(HoistOperandLoads)
 def hoist_operand_loads(payload: ir.Operation, op: HoistOperandLoads, rewriter: Rewriter) -> None:
     """Rewrites the one launch below `payload`; see the op."""
-    loop = pipeline.main_loop(find_launch(payload))
-    after = [] if loop is None else pipeline.ops_after(loop)
+    loop = tma_pipeline.main_loop(find_launch(payload))
+    after = [] if loop is None else tma_pipeline.ops_after(loop)
     anchor = next((later for later in after if later.name == _WAIT), None)
     if anchor is None:
         return

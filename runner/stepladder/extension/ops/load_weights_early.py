@@ -2,7 +2,7 @@
 
 import math
 
-from stepladder.extension.lib import dependent_launch, launches, memory, pipeline, tma
+from stepladder.extension.lib import dependent_launch, launches, memory, tma, tma_pipeline
 from stepladder.extension.lib.control_flow import body_of, enclosing_loops
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.workspaces import is_workspace
@@ -110,7 +110,7 @@ def load_weights_early(payload: ir.Operation, op: LoadWeightsEarly, rewriter: Re
     launch = launches.find_launch(payload)
     allow, wait = dependent_launch.trigger(launch), dependent_launch.control(launch, "wait")
     role = dependent_launch.producer_of(launch)
-    side, stages = _larger_side(launch), pipeline.stages_of(launch)
+    side, stages = _larger_side(launch), tma_pipeline.stages_of(launch)
     _mark(launch, [load for load in walk(launch, tma.LOAD) if _side(load) == side])
     copy = dependent_launch.copy_producer(launch, role, wait)
     _keep_early_loads(copy, side, stages, rewriter)

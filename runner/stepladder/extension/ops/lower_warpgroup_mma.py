@@ -307,16 +307,16 @@ def _divide_vector(cast: ir.Operation, rewriter: Rewriter) -> None:
 
 def _lower_elements(cast: ir.Operation, rewriter: Rewriter) -> None:
     """Replaces an accumulator that is made of elements of f32 by a struct of registers, in the same order."""
-    made = defining_op(cast.operands[0])
+    source = defining_op(cast.operands[0])
     struct, _ = registers_type(cast.results[0].type)
     blocks = types.accumulator_vector(cast.results[0].type).shape[0] // MMA_ROWS
-    count = len(made.operands) // blocks
+    count = len(source.operands) // blocks
     with ir.InsertionPoint(cast), cast.location:
         registers = llvm.mlir_undef(struct)
-        for place, element in enumerate(made.operands):
+        for place, element in enumerate(source.operands):
             registers = llvm.insertvalue(registers, element, list(divmod(place, count)))
     rewriter.replace_op(cast, [registers])
-    rewriter.erase_op(made)
+    rewriter.erase_op(source)
 
 
 # The lowering of an op, and the indices of its operands that are matrix descriptors.

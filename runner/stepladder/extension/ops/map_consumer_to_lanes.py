@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 
-from stepladder.extension.lib import lane_reductions, launches, memory, threads
+from stepladder.extension.lib import launches, memory, threads
 from stepladder.extension.lib.arithmetic import apply, index
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.elementwise import Outlined, Position, find_outlined
-from stepladder.extension.lib.masked_stores import MaskedStores
+from stepladder.extension.lib.epilogues import lane_reductions
+from stepladder.extension.lib.epilogues.elementwise import Outlined, Position, find_outlined
+from stepladder.extension.lib.epilogues.masked_stores import MaskedStores
 from stepladder.mlir.bindings import affine, arith, ir
 
 

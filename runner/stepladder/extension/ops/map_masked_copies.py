@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from stepladder.extension.lib import epilogue, memory, threads
+from stepladder.extension.lib import memory, threads
 from stepladder.extension.lib.arithmetic import apply, index
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.epilogues import epilogue
 from stepladder.mlir.bindings import arith, ir, vector
 from stepladder.mlir.traverse import producer, users_of, walk
 

@@ -2,7 +2,7 @@
 
 from stepladder.extension.lib.arithmetic import index, zero_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.tiles import create, init_tile, load_tile, store_tile
+from stepladder.extension.lib.xetile.tiles import create, init_tile, load_tile, store_tile
 from stepladder.mlir.bindings import arith, ir, scf
 from stepladder.mlir.linalg_ops import loops_of
 from stepladder.mlir.traverse import producer, users_of, walk
@@ -98,10 +98,10 @@ class _Program:
         layout = ir.StridedLayoutAttr.get(0, [1, columns])
         view = ir.MemRefType.get([columns, rows], type_.element_type, layout=layout, memory_space=type_.memory_space)
         permutation = ir.AffineMapAttr.get(ir.AffineMap.get_permutation([1, 0]))
-        made = ir.Operation.create(
+        launch = ir.Operation.create(
             "memref.transpose", results=[view], operands=[buffer], attributes={"permutation": permutation}
         )
-        return made.results[0], True
+        return launch.results[0], True
 
     def write(self, rewriter: Rewriter) -> None:
         """Creates the program, and erases the matmul and the write to C."""

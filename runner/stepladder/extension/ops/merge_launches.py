@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.lowered_kernels import Code, Launch, launches_of
-from stepladder.extension.lib.merged_kernel import Member, write_kernel
+from stepladder.extension.lib.multi_kernel.lowered_kernels import Code, Launch, launches_of
+from stepladder.extension.lib.multi_kernel.merged_kernel import Member, write_kernel
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import origin
 
@@ -65,15 +65,16 @@ def _check_alike(launches: Sequence[Launch]) -> None:
     """Refuses launches whose blocks, clusters or targets differ, and clusters that are not along x."""
     first = launches[0]
     for launch in launches:
-        for what, wanted, got in (
+        for property_name, expected, actual in (
             ("threads", first.block, launch.block),
             ("clusters", first.cluster, launch.cluster),
             ("targets", first.code.targets, launch.code.targets),
             ("attributes", first.code.attributes, launch.code.attributes),
         ):
-            if wanted != got:
+            if expected != actual:
                 raise Refusal(
-                    launch.op, f"a kernel with the {what} {got}, and the first has {wanted}; accepted: equal ones"
+                    launch.op,
+                    f"a kernel with the {property_name} {actual}, and the first has {expected}; accepted: equal ones",
                 )
         if launch.cluster[1:] != (1, 1) or launch.grid[0] % launch.cluster[0]:
             raise Refusal(launch.op, f"clusters of {launch.cluster}; accepted: along x, which divide the blocks")

@@ -1,6 +1,6 @@
 """`tc.multicast_tiles`: the blocks of a cluster load shared tiles once, by TMA multicast."""
 
-from stepladder.extension.lib import memory, pipeline, threads, tma
+from stepladder.extension.lib import memory, threads, tma, tma_pipeline
 from stepladder.extension.lib.arithmetic import apply, constant_value, index, integer, less_than, times
 from stepladder.extension.lib.control_flow import body_of, terminator_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
@@ -213,7 +213,7 @@ def multicast_tiles(payload: ir.Operation, op: MulticastTiles, rewriter: Rewrite
     rows, columns = op.rows.value, op.columns.value
     if rows * columns == 1:
         return
-    issues = pipeline.issues_below(launch) or [launch]
+    issues = tma_pipeline.issues_below(launch) or [launch]
     block = body_of(launch)
     with ir.InsertionPoint.at_block_begin(block), launch.location:
         cluster = _Cluster(rows, columns)
@@ -229,12 +229,12 @@ def multicast_tiles(payload: ir.Operation, op: MulticastTiles, rewriter: Rewrite
                         own = [load for load in of_tile if load.operands[2] == descriptor]
                         _split_loads(own, mark, cluster, rewriter)
 
-    releases = pipeline.releases_below(launch)
+    releases = tma_pipeline.releases_below(launch)
     if not releases:
         raise Refusal(launch, "no op releases a stage of the pipeline")
     empty = body_of(releases[0]).operations[0].operation.operands[0]
     _expect_arrivals_of_peers(empty, cluster.peers())
-    barrier = pipeline.prologue_barrier(launch)
+    barrier = tma_pipeline.prologue_barrier(launch)
     i32 = ir.IntegerType.get_signless(32)
     with ir.InsertionPoint(barrier), launch.location:
         nvvm.cluster_arrive()

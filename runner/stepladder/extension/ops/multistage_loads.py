@@ -1,6 +1,6 @@
 """`tc.multistage_loads`: issues the loads of a pipeline ahead of the MMAs that read them."""
 
-from stepladder.extension.lib import pipeline, tma
+from stepladder.extension.lib import tma, tma_pipeline
 from stepladder.extension.lib.arithmetic import index, less_than
 from stepladder.extension.lib.control_flow import (
     BOUNDS,
@@ -58,10 +58,10 @@ def multistage_loads(payload: ir.Operation, op: MultistageLoads, rewriter: Rewri
     stages = op.stages.value
     if stages == 1:
         return
-    loop = pipeline.main_loop(find_launch(payload))
+    loop = tma_pipeline.main_loop(find_launch(payload))
     if loop is None:
         return
-    issues = pipeline.issues_below(loop)
+    issues = tma_pipeline.issues_below(loop)
     if len(issues) != 1:
         raise Refusal(loop, f"expected one point where loads are issued in the loop, found {len(issues)}")
     issue = issues[0]
@@ -83,9 +83,9 @@ def multistage_loads(payload: ir.Operation, op: MultistageLoads, rewriter: Rewri
             zip([body.arguments[0], *state], [fill.induction_variable, *fill.inner_iter_args])
         )
         with ir.InsertionPoint(fill.body):
-            cloned = pipeline.clone_ops([issue, *advance])
+            cloned = tma_pipeline.clone_ops([issue, *advance])
             scf.yield_([cloned[value] for value in next_state])
-        pipeline.replace_operands(fill.operation, replaced)
+        tma_pipeline.replace_operands(fill.operation, replaced)
 
     # The loop issues the loads of the step that is `ahead` later.
     loop, arguments = add_iter_args(loop, list(fill.operation.results), rewriter)
@@ -95,10 +95,10 @@ def multistage_loads(payload: ir.Operation, op: MultistageLoads, rewriter: Rewri
         later = arith.addi(body.arguments[0], index(ahead))
         has_step = less_than(later, loop.operands[1])
         condition = arith.andi(issue.operands[0], has_step)
-        cloned = pipeline.clone_ops(advance)
+        cloned = tma_pipeline.clone_ops(advance)
     issue.move_before(terminator)
-    pipeline.replace_operands(issue, dict(zip([body.arguments[0], *state], [later, *arguments])))
+    tma_pipeline.replace_operands(issue, dict(zip([body.arguments[0], *state], [later, *arguments])))
     issue.operands[0] = condition
     for value in cloned.values():
-        pipeline.replace_operands(defining_op(value), dict(zip(state, arguments)))
+        tma_pipeline.replace_operands(defining_op(value), dict(zip(state, arguments)))
     extend_yield(loop, [cloned[value] for value in next_state])

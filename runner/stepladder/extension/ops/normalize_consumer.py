@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.elementwise import zeros_of
+from stepladder.extension.lib.epilogues.elementwise import zeros_of
 from stepladder.extension.lib.outlined_producers import is_in_producer
 from stepladder.extension.lib.workspaces import is_workspace
 from stepladder.mlir.bindings import arith, bufferization, ir
@@ -140,7 +140,7 @@ class _Inliner:
         self.consumer = consumer
         self.old = old
         self._inlined: dict[tuple[ir.Value, str], _Inlined] = {}
-        self._made: dict[int, ir.Value] = {}
+        self._emitted: dict[int, ir.Value] = {}
 
     def read(self, value: ir.Value, map_: ir.AffineMap) -> int | _Inlined | None:
         """Returns what a tensor is in the new consumer."""
@@ -171,8 +171,8 @@ class _Inliner:
         """
         if not isinstance(read, _Inlined):
             return arguments[read]
-        if id(read) in self._made:
-            return self._made[id(read)]
+        if id(read) in self._emitted:
+            return self._emitted[id(read)]
         values = {number: arguments[place] for number, place in read.numbers.items()}
         body = read.op.regions[0].blocks[0]
         for argument in body.arguments:
@@ -188,9 +188,9 @@ class _Inliner:
                 loc=op.location,
             )
             values |= zip(op.results, copy.results)
-        made = end.operands[read.result]
-        self._made[id(read)] = values.get(made, made)
-        return self._made[id(read)]
+        yielded = end.operands[read.result]
+        self._emitted[id(read)] = values.get(yielded, yielded)
+        return self._emitted[id(read)]
 
 
 def _stores(payload: ir.Operation) -> list[ir.Operation]:
@@ -284,8 +284,8 @@ def normalize_consumer(payload: ir.Operation, op: NormalizeConsumer, rewriter: R
         for place, summand in summands.items():
             add = arith.addi if isinstance(values[place].type, ir.IntegerType) else arith.addf
             values[place] = add(values[place], values[summand])
-        made = [inliner.emit(read, values) for read in reads]
-        ir.Operation.create("linalg.yield", operands=made)
+        results = [inliner.emit(read, values) for read in reads]
+        ir.Operation.create("linalg.yield", operands=results)
     for place, store in reversed(list(enumerate(stores))):
         store.operands[0] = generic.results[place]
         if not is_after_generics:

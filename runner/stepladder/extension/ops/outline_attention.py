@@ -2,9 +2,9 @@
 
 import contextlib
 
-from stepladder.extension.lib.attention import find, last_products
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.stages import one_function, outline
+from stepladder.extension.lib.multi_kernel.attention import find, last_products
+from stepladder.extension.lib.multi_kernel.stages import one_function, outline
 from stepladder.mlir.bindings import ir
 
 

@@ -3,7 +3,7 @@
 from stepladder.extension.lib import memory
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.elementwise import MARK, products_of
+from stepladder.extension.lib.epilogues.elementwise import MARK, products_of
 from stepladder.extension.lib.outlining import outline
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import defining_op, walk

@@ -3,11 +3,11 @@
 import itertools
 from collections.abc import Iterable
 
-from stepladder.extension.lib.argument_parts import LAYOUT, SLICE, layout_of_part, part_of
 from stepladder.extension.lib.arithmetic import constant, splat_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.stages import (
+from stepladder.extension.lib.multi_kernel.argument_parts import LAYOUT, SLICE, layout_of_part, part_of
+from stepladder.extension.lib.multi_kernel.stages import (
     ASSEMBLED,
     STARTS,
     is_structured,
@@ -152,9 +152,9 @@ def _make_fills(body: ir.Block) -> None:
         for value in list(call.operands):
             source = producer(value)
             if source is not None and source.name == "linalg.fill":
-                made = _copied(value, source)
+                copy = _copied(value, source)
                 for use in [use for use in value.uses if use.owner.operation.name == "func.call"]:
-                    use.owner.operation.operands[use.operand_number] = made
+                    use.owner.operation.operands[use.operand_number] = copy
 
 
 def _copy_collapsed_slices(body: ir.Block) -> None:

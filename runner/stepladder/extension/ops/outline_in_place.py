@@ -2,8 +2,8 @@
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.donation import mark_donated
-from stepladder.extension.lib.stages import is_elementwise, one_function, outline, with_producers
+from stepladder.extension.lib.multi_kernel.donation import mark_donated
+from stepladder.extension.lib.multi_kernel.stages import is_elementwise, one_function, outline, with_producers
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.reshapes import TENSOR_VIEWS

@@ -3,7 +3,7 @@
 from stepladder.extension.lib import memory, threads
 from stepladder.extension.lib.arithmetic import apply, index
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.elementwise import MARK, WARP_TILE, products_of
+from stepladder.extension.lib.epilogues.elementwise import MARK, WARP_TILE, products_of
 from stepladder.extension.lib.outlining import outline
 from stepladder.mlir.bindings import affine, ir
 from stepladder.mlir.linalg_ops import axis_loops, create_generic

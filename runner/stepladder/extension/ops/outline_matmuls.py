@@ -3,18 +3,17 @@
 from collections.abc import Callable, Sequence
 
 from stepladder.extension.lib.arithmetic import constant
-from stepladder.extension.lib.columns import dissolve
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.narrow_constants import narrow_constants
-from stepladder.extension.lib.plain_operands import (
+from stepladder.extension.lib.multi_kernel.columns import dissolve
+from stepladder.extension.lib.multi_kernel.plain_operands import (
     add_in_wide_sums,
     fold_transposes,
     simplify,
     sums_are_widened,
     with_wide_sums,
 )
-from stepladder.extension.lib.products import (
+from stepladder.extension.lib.multi_kernel.products import (
     dequantizing_ops,
     is_batch_of_vectors,
     is_product,
@@ -23,7 +22,7 @@ from stepladder.extension.lib.products import (
     smallest,
     widens_operand,
 )
-from stepladder.extension.lib.stages import (
+from stepladder.extension.lib.multi_kernel.stages import (
     STARTS,
     in_order,
     is_elementwise,
@@ -32,13 +31,14 @@ from stepladder.extension.lib.stages import (
     outline,
     with_producers,
 )
+from stepladder.extension.lib.narrow_constants import narrow_constants
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import producer, users_of, walk
-from stepladder.payload import zero_points
 from stepladder.payload.reductions import is_reduction, reduction_of
+from stepladder.payload.rewrites import zero_points
 from stepladder.runtime.errors import StepladderError
 
 # Groups that the front refuses before a stage ends: one op alone, such as a reshape, may not be what a kernel computes.
@@ -74,8 +74,9 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
 
     Roundings of constants are folded first, and comparisons with constants are those of the type that is compared, as
     no epilogue computes in f64, in which front ends write constants. Zero points become corrections of the products
-    (`payload.zero_points`), whose sums are kernels of their own. An A or B that is a splat is copied to a buffer,
-    which another kernel writes. What elementwise ops after a matmul read of its A and B is an argument of its own.
+    (`payload.rewrites.zero_points`), whose sums are kernels of their own. An A or B that is a splat is copied to a
+    buffer, which another kernel writes. What elementwise ops after a matmul read of its A and B is an argument of its
+    own.
 
     Operands: a handle to a module with one public function, which gets the attribute `has_stages`. Refuses a matmul
     that is no payload even alone.
@@ -110,9 +111,9 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
         product = _from_zeros(product, rewriter)
         least, result = smallest(product, columns=columns)
         ops, results = _stage(product, least, result, with_pairs=bool(op.pairs.value), columns=columns)
-        made = _with_dequantizing(product, least, result) if op.dequantizing.value else least
-        if made != least and sum(map(is_product, ops)) == 1:
-            ops, results = _stage(product, made, result, with_pairs=False, columns=columns)
+        dequantizing = _with_dequantizing(product, least, result) if op.dequantizing.value else least
+        if dequantizing != least and sum(map(is_product, ops)) == 1:
+            ops, results = _stage(product, dequantizing, result, with_pairs=False, columns=columns)
         if len(results) == 1:
             ops, results = _with_further_results(product, ops, results[0], rewriter, columns=columns)
         outline(ops, results, "matmul", rewriter)
@@ -122,9 +123,9 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
 def _with_dequantizing(product: ir.Operation, ops: list[ir.Operation], result: ir.Value) -> list[ir.Operation]:
     """Returns the ops of a kernel that computes a matmul, with those that dequantize A and B where it computes them."""
     a, b = (dequantizing_ops(value) for value in list(product.operands)[:2])
-    for made in ([*a, *b], b, a):
-        attempt = with_producers([*ops, *made], STARTS)
-        if made and refusal_of(attempt, result) is None:
+    for dequantizing in ([*a, *b], b, a):
+        attempt = with_producers([*ops, *dequantizing], STARTS)
+        if dequantizing and refusal_of(attempt, result) is None:
             return attempt
     return ops
 

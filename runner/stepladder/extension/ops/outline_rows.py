@@ -4,8 +4,8 @@ import math
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.rows import LONG, RowOp, length_of
-from stepladder.extension.lib.stages import STARTS, one_function, outline, with_producers
+from stepladder.extension.lib.multi_kernel.rows import LONG, RowOp, length_of
+from stepladder.extension.lib.multi_kernel.stages import STARTS, one_function, outline, with_producers
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.reshapes import TENSOR_VIEWS
@@ -178,8 +178,8 @@ def _outline(block: _Block, chain: list[RowOp], rewriter: Rewriter) -> None:
             if source is None or root is None:
                 continue
             if root.name in STARTS or (source != root and root in members):
-                made = with_producers([source], (*TENSOR_VIEWS, *STARTS))
-                op.operands[place] = clone_ops(made, {}, ir.InsertionPoint(op))[operand]
+                sources = with_producers([source], (*TENSOR_VIEWS, *STARTS))
+                op.operands[place] = clone_ops(sources, {}, ir.InsertionPoint(op))[operand]
     after = members[-1]
     for op in behind:
         op.move_after(after)

@@ -7,8 +7,15 @@ from collections.abc import Sequence
 from stepladder.extension.lib.arithmetic import splat_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.products import Groups, groups_of, is_batch_of_vectors, is_product, sizes_of, smallest
-from stepladder.extension.lib.stages import one_function
+from stepladder.extension.lib.multi_kernel.products import (
+    Groups,
+    groups_of,
+    is_batch_of_vectors,
+    is_product,
+    sizes_of,
+    smallest,
+)
+from stepladder.extension.lib.multi_kernel.stages import one_function
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps, loops_of

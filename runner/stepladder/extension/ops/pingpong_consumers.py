@@ -1,6 +1,6 @@
 """`tc.pingpong_consumers`: two consumer warpgroups compute alternate tiles (ping-pong schedule)."""
 
-from stepladder.extension.lib import launches, memory, pipeline, threads, tma, warpgroup_ops
+from stepladder.extension.lib import launches, memory, threads, tma, tma_pipeline, warpgroup_ops
 from stepladder.extension.lib.arithmetic import apply, boolean, constant_value, equal, index, integer, times
 from stepladder.extension.lib.control_flow import (
     BOUNDS,
@@ -12,7 +12,7 @@ from stepladder.extension.lib.control_flow import (
     terminator_of,
 )
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.epilogue import find_epilogues
+from stepladder.extension.lib.epilogues.epilogue import find_epilogues
 from stepladder.extension.lib.threads import WARPGROUP
 from stepladder.mlir.bindings import arith, ir, memref, nvvm
 from stepladder.mlir.traverse import attributes_of, defining_op, users_of, walk
@@ -71,8 +71,8 @@ def pingpong_consumers(payload: ir.Operation, op: PingpongConsumers, rewriter: R
     """Rewrites the one launch below `payload`; see the op."""
     launch = launches.find_launch(payload)
     stages = op.stages.value
-    loop = pipeline.main_loop(launch)
-    mma = pipeline.mmas_below(launch)[-1]
+    loop = tma_pipeline.main_loop(launch)
+    mma = tma_pipeline.mmas_below(launch)[-1]
     loops = enclosing_loops(mma if loop is None else loop)
     roles = _roles(launch)
     thread_count = launches.launch_sizes(launch, launches.BLOCK)[0]

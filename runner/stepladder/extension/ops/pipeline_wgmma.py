@@ -1,6 +1,6 @@
 """`tc.pipeline_wgmma`: keeps one wgmma in flight while the next is issued."""
 
-from stepladder.extension.lib import pipeline
+from stepladder.extension.lib import tma_pipeline
 from stepladder.extension.lib.arithmetic import equal, index
 from stepladder.extension.lib.control_flow import add_iter_args, body_of, create_if, extend_yield
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
@@ -29,13 +29,13 @@ class PipelineWgmma(Tc.Operation, name="pipeline_wgmma"):
 def pipeline_wgmma(payload: ir.Operation, op: PipelineWgmma, rewriter: Rewriter) -> None:
     """Rewrites the main loop of the one launch below `payload`; see the op."""
     launch = find_launch(payload)
-    loop = pipeline.main_loop(launch)
-    if loop is None or pipeline.stages_of(launch) == 1:
+    loop = tma_pipeline.main_loop(launch)
+    if loop is None or tma_pipeline.stages_of(launch) == 1:
         return
-    releases = pipeline.releases_below(loop)
+    releases = tma_pipeline.releases_below(loop)
     if len(releases) != 1:
         raise Refusal(loop, f"expected one release of a stage per step, found {len(releases)}")
-    mma = pipeline.mmas_below(loop)[0]
+    mma = tma_pipeline.mmas_below(loop)[0]
     i64 = ir.IntegerType.get_signless(64)
     mma.attributes["waitGroup"] = ir.IntegerAttr.get(i64, 1)
 

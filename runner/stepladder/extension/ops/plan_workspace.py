@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.placed_parts import Placed, bytes_of, erase_views, placed_parts, set_layout
-from stepladder.extension.lib.stages import group_of, one_function
+from stepladder.extension.lib.multi_kernel.placed_parts import Placed, bytes_of, erase_views, placed_parts, set_layout
+from stepladder.extension.lib.multi_kernel.stages import group_of, one_function
 from stepladder.extension.lib.workspaces import create_workspace
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.reshapes import BUFFER_VIEWS

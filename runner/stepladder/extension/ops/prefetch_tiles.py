@@ -3,7 +3,7 @@
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import BOUNDS, add_iter_args, body_of, terminator_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.tiles import create, tile_type
+from stepladder.extension.lib.xetile.tiles import create, tile_type
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import attributes_of, producer, walk
 from stepladder.mlir.types import byte_width

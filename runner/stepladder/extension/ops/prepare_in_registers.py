@@ -1,6 +1,6 @@
 """`tc.prepare_in_registers`: computes elementwise ops that make A in the registers that `wgmma` reads it from."""
 
-from stepladder.extension.lib import launches, pipeline, warpgroup_ops
+from stepladder.extension.lib import launches, tma_pipeline, warpgroup_ops
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.register_operands import Fragments, Operand, source_of
 from stepladder.extension.lib.register_stages import erase_unused, release_by_warps, replace_loads, stage_of
@@ -53,8 +53,8 @@ def _multiply(operand: Operand, tile: SourceTile, fragments: Fragments, *, pipel
 def prepare_in_registers(payload: ir.Operation, op: PrepareInRegisters, rewriter: Rewriter) -> None:
     """Rewrites the MMA in the one launch below `payload`; see the op."""
     launch = launches.find_launch(payload)
-    loop = pipeline.main_loop(launch)
-    mmas = pipeline.mmas_below(launch)
+    loop = tma_pipeline.main_loop(launch)
+    mmas = tma_pipeline.mmas_below(launch)
     if len(mmas) != 1:
         raise Refusal(launch, f"expected one warpgroup MMA, found {len(mmas)}")
     (mma,) = mmas

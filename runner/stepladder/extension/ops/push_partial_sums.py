@@ -2,7 +2,7 @@
 
 import itertools
 
-from stepladder.extension.lib import launches, memory, pipeline, remote_memory, threads, tma
+from stepladder.extension.lib import launches, memory, remote_memory, threads, tma, tma_pipeline
 from stepladder.extension.lib.arithmetic import apply, boolean, constant_value, equal, index, integer
 from stepladder.extension.lib.control_flow import create_if
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
@@ -147,7 +147,7 @@ def push_partial_sums(payload: ir.Operation, op: PushPartialSums, rewriter: Rewr
     if not stores or len(arrivals) != 2 or len(waits) != 2:
         raise Refusal(launch, "expected stores of partial sums, and two barriers of the cluster behind them")
     workspace = _Workspace(alloc, launches.launch_sizes(launch, launches.CLUSTER)[0], stores[0])
-    with ir.InsertionPoint(pipeline.prologue_barrier(launch)), launch.location:
+    with ir.InsertionPoint(tma_pipeline.prologue_barrier(launch)), launch.location:
         workspace.expect()
         nvvm.cluster_arrive_relaxed()
     with ir.InsertionPoint(stores[0]), stores[0].location:

@@ -1,8 +1,9 @@
 """`tc.row_store_epilogue`: stores the accumulators to C by whole rows, through shared memory."""
 
-from stepladder.extension.lib import epilogue, launches, memory, warpgroup_reductions
+from stepladder.extension.lib import launches, memory
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.row_stores import RowStores
+from stepladder.extension.lib.epilogues import epilogue, warpgroup_reductions
+from stepladder.extension.lib.epilogues.row_stores import RowStores
 from stepladder.mlir.bindings import ir
 
 

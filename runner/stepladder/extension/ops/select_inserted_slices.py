@@ -3,8 +3,8 @@
 from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.inserted_slices import INSERTION, extracted
-from stepladder.extension.lib.stages import one_function
+from stepladder.extension.lib.multi_kernel.inserted_slices import INSERTION, extracted
+from stepladder.extension.lib.multi_kernel.stages import one_function
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic
 from stepladder.mlir.traverse import producer

@@ -1,7 +1,7 @@
 """`tc.separate_accumulation`: makes the addition of C in C = AB + C an op of its own."""
 
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.elementwise import zeros_of
+from stepladder.extension.lib.epilogues.elementwise import zeros_of
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic
 from stepladder.mlir.traverse import producer, users_of, walk

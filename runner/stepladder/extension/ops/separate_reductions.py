@@ -2,7 +2,7 @@
 
 from stepladder.extension.lib.control_flow import operations_of, terminator_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.reduced_results import create_reduction, workspace_like
+from stepladder.extension.lib.epilogues.reduced_results import create_reduction, workspace_like
 from stepladder.mlir.bindings import arith, bufferization, ir
 from stepladder.mlir.linalg_ops import create_generic, indexing_maps
 from stepladder.mlir.traverse import attributes_of, producer, users_of, walk
@@ -57,8 +57,8 @@ def _separate(module: ir.Operation, generic: ir.Operation, reduction: Reduction,
         workspace = workspace_like([rows, columns], type_)
         tensor = ir.RankedTensorType.get([rows, columns], type_)
         destination = bufferization.to_tensor(tensor, workspace, restrict=True, writable=True)
-        made = _elementwise(generic, reduction, destination)
-        bufferization.materialize_in_destination(None, made, workspace, restrict=True, writable=True)
+        elementwise = _elementwise(generic, reduction, destination)
+        bufferization.materialize_in_destination(None, elementwise, workspace, restrict=True, writable=True)
     end = terminator_of(generic.block)
     with ir.InsertionPoint(end), generic.location:
         create_reduction(module, workspace, result, reduction.axis, reduction.fold.name, number.attributes["value"])

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from stepladder.extension.lib import launches, memory, pipeline, threads, tma
+from stepladder.extension.lib import launches, memory, threads, tma, tma_pipeline
 from stepladder.extension.lib.arithmetic import apply, index, zero_of
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
@@ -90,7 +90,7 @@ def _zero_in_prologue(launch: ir.Operation, buffers: Sequence[tuple[ir.Value, ra
         launch: the `gpu.launch`.
         buffers: each with the rows of a tile that no load fills.
     """
-    barrier = pipeline.prologue_barrier(launch)
+    barrier = tma_pipeline.prologue_barrier(launch)
     operations = operations_of(barrier.block)
     before = operations[operations.index(barrier) - 1]
     with ir.InsertionPoint(before if before.name == "nvvm.cluster.arrive" else barrier), launch.location:

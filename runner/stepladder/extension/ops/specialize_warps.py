@@ -1,6 +1,6 @@
 """`tc.specialize_warps`: splits a block into a producer warpgroup and consumer warpgroups."""
 
-from stepladder.extension.lib import launches, pipeline, threads, tma
+from stepladder.extension.lib import launches, threads, tma, tma_pipeline
 from stepladder.extension.lib.arithmetic import equal, index
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
@@ -54,16 +54,16 @@ _KEPT_OPS = ("nvvm.mapa", "nvvm.convert.f8x2.to.f16x2", "nvvm.vote.sync")
 
 def _keep_loads(role: ir.Operation, rewriter: Rewriter) -> None:
     """Erases from the producer's branch all ops that do not issue loads."""
-    issues = pipeline.issues_below(role)
-    issues = [issue for issue in issues if pipeline.is_inside(issue, role)]
-    for release in pipeline.releases_below(role):
+    issues = tma_pipeline.issues_below(role)
+    issues = [issue for issue in issues if tma_pipeline.is_inside(issue, role)]
+    for release in tma_pipeline.releases_below(role):
         rewriter.erase_op(release)
     for wait in walk(role, tma.WAIT):
-        if not any(pipeline.is_inside(wait, issue) for issue in issues):
+        if not any(tma_pipeline.is_inside(wait, issue) for issue in issues):
             rewriter.erase_op(wait)
     for op in reversed(walk(role, *_CONSUMER_OPS)):  # users before the ops that they use
         rewriter.erase_op(op)
-    for mma in pipeline.mmas_below(role):
+    for mma in tma_pipeline.mmas_below(role):
         rewriter.replace_op(mma, [mma.operands[2]])
     for descriptor in walk(role, *DESCRIPTORS):
         rewriter.erase_op(descriptor)
@@ -82,13 +82,13 @@ def _keep_loads(role: ir.Operation, rewriter: Rewriter) -> None:
 def specialize_warps(payload: ir.Operation, op: SpecializeWarps, rewriter: Rewriter) -> None:
     """Rewrites the one launch below `payload`; see the op."""
     launch = launches.find_launch(payload)
-    issues = pipeline.issues_below(launch)
+    issues = tma_pipeline.issues_below(launch)
     if len(issues) != 1:
         raise Refusal(launch, f"expected one point where loads are issued, found {len(issues)}")
     thread_count = launches.launch_sizes(launch, launches.BLOCK)[0]
     launches.set_launch_sizes(launch, launches.BLOCK, [thread_count + WARPGROUP, 1, 1])
-    barrier = pipeline.prologue_barrier(launch)
-    both = pipeline.ops_after(barrier)
+    barrier = tma_pipeline.prologue_barrier(launch)
+    both = tma_pipeline.ops_after(barrier)
     # Both roles use the same tiles in shared memory.
     tiles = [inner for inner in both if inner.name == "memref.alloc"]
     for tile in tiles:
@@ -101,7 +101,7 @@ def specialize_warps(payload: ir.Operation, op: SpecializeWarps, rewriter: Rewri
             nvvm.setmaxregister(op.producer_registers.value, ir.Attribute.parse("#nvvm<action decrease>"))
             leader = scf.IfOp(equal(threads.thread_id(), index(thread_count)))
             with ir.InsertionPoint(leader.then_block):
-                pipeline.clone_ops(both)
+                tma_pipeline.clone_ops(both)
                 scf.yield_([])
             scf.yield_([])
         with ir.InsertionPoint(roles.else_block):

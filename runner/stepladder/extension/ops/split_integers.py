@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.products import is_product, layout_sources
-from stepladder.extension.lib.stages import inner_ops, is_elementwise, is_structured, one_function
+from stepladder.extension.lib.multi_kernel.products import is_product, layout_sources
+from stepladder.extension.lib.multi_kernel.stages import inner_ops, is_elementwise, is_structured, one_function
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
 from stepladder.mlir.reshapes import TENSOR_RESHAPES
 from stepladder.mlir.traverse import attributes_of, producer
-from stepladder.payload import zero_points
 from stepladder.payload.front import bodies
+from stepladder.payload.rewrites import zero_points
 from stepladder.runtime.errors import StepladderError
 
 _DIGIT_BITS = 8

@@ -6,8 +6,8 @@ from stepladder.extension.lib import launches, memory, threads
 from stepladder.extension.lib.arithmetic import apply
 from stepladder.extension.lib.control_flow import bounds_over_k, create_if, create_if_below, enclosing_loops
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.elementwise import Elementwise, computes
-from stepladder.extension.lib.epilogue import extents_of
+from stepladder.extension.lib.epilogues.elementwise import Elementwise, computes
+from stepladder.extension.lib.epilogues.epilogue import extents_of
 from stepladder.extension.lib.split_k_reduction import Reduction, Writes
 from stepladder.extension.lib.split_k_workspace import (
     WIDTH,

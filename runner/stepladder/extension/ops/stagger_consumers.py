@@ -1,6 +1,6 @@
 """`tc.stagger_consumers`: consumer warpgroups that share a tile end their main loops one after the other."""
 
-from stepladder.extension.lib import pipeline, threads
+from stepladder.extension.lib import threads, tma_pipeline
 from stepladder.extension.lib.arithmetic import equal, index, integer, less_than
 from stepladder.extension.lib.control_flow import body_of, bounds_over_k, create_if, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
@@ -45,7 +45,7 @@ def stagger_consumers(payload: ir.Operation, op: StaggerConsumers, rewriter: Rew
     consumers = _consumers(launch)
     if consumers < 2:
         raise Refusal(launch, "expected two consumer warpgroups or more")
-    loop = pipeline.main_loop(launch)
+    loop = tma_pipeline.main_loop(launch)
     if loop is None:
         raise Refusal(launch, "expected a loop over k")
     lower, upper, step = bounds_over_k(loop)

@@ -6,7 +6,7 @@ from stepladder.extension.lib import launches, semaphores, threads, tma
 from stepladder.extension.lib.arithmetic import apply, boolean, constant_value, equal, index, integer, less_than, times
 from stepladder.extension.lib.control_flow import body_of, constant_bounds, create_if, enclosing_loops
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.tma_stores import is_reduce_add, reduce_add
+from stepladder.extension.lib.epilogues.tma_stores import is_reduce_add, reduce_add
 from stepladder.extension.lib.warpgroup_ops import MMAS
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir, nvvm, scf

@@ -1,7 +1,7 @@
 """`tc.swap_operands`: computes the transpose of C, with A and B swapped."""
 
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.elementwise import is_elementwise
+from stepladder.extension.lib.epilogues.elementwise import is_elementwise
 from stepladder.extension.lib.memory import transpose
 from stepladder.mlir.bindings import bufferization, ir
 from stepladder.mlir.linalg_ops import with_swapped_loops
@@ -86,8 +86,8 @@ class _Transposer:
         if op is None:
             raise Refusal(self._stores[0], "expected a result that a matmul computes")
         if op not in self.created:
-            made = self._op(op)
-            self.created[op] = made
+            swapped = self._op(op)
+            self.created[op] = swapped
         return self.created[op].results[ir.OpResult(value).result_number]
 
     def _op(self, op: ir.Operation) -> ir.Operation:

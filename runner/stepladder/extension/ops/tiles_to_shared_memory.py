@@ -5,7 +5,7 @@ from stepladder.extension.lib.control_flow import body_of, operations_of, termin
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.launches import BLOCK, GRID, set_launch_sizes
 from stepladder.extension.lib.memory import subview
-from stepladder.extension.lib.tile_products import Operand, TileProduct
+from stepladder.extension.lib.xetile.tile_products import Operand, TileProduct
 from stepladder.mlir.bindings import affine, ir, memref, scf
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import walk

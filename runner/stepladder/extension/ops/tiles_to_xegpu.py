@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from stepladder.extension.lib.arithmetic import splat_of, zero_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.index_ranges import divisor_of
-from stepladder.extension.lib.lane_updates import (
+from stepladder.extension.lib.translation import Translation
+from stepladder.extension.lib.xetile.lane_updates import (
     Scratch,
     columns_at,
     is_by_element,
@@ -15,12 +16,11 @@ from stepladder.extension.lib.lane_updates import (
     make_scratch,
     update_elements,
 )
-from stepladder.extension.lib.scattered import Scattered, offsets_type, scattered_base
-from stepladder.extension.lib.shared_matrices import allocate_attributions, check_within, describe
-from stepladder.extension.lib.tile_padding import padded, padding_of
-from stepladder.extension.lib.tiles import uses_of
-from stepladder.extension.lib.translation import Translation
-from stepladder.extension.lib.xegpu_layouts import (
+from stepladder.extension.lib.xetile.scatter_tiles import Scattered, offsets_type, scattered_base
+from stepladder.extension.lib.xetile.shared_matrices import allocate_attributions, check_within, describe
+from stepladder.extension.lib.xetile.tile_padding import padded, padding_of
+from stepladder.extension.lib.xetile.tiles import uses_of
+from stepladder.extension.lib.xetile.xegpu_layouts import (
     COLUMNS,
     becomes_operand,
     check_product,
@@ -30,8 +30,8 @@ from stepladder.extension.lib.xegpu_layouts import (
     turns,
     undistributed,
 )
-from stepladder.extension.lib.xegpu_matrices import described, matrix_of
-from stepladder.extension.lib.xegpu_vectors import broadcasted, check_scalars, computed_by_column, reduced
+from stepladder.extension.lib.xetile.xegpu_matrices import described, matrix_of
+from stepladder.extension.lib.xetile.xegpu_vectors import broadcasted, check_scalars, computed_by_column, reduced
 from stepladder.mlir.bindings import arith, ir, memref, vector
 from stepladder.mlir.printed import ATOMIC_KINDS
 from stepladder.mlir.traverse import producer, users_of, walk
@@ -357,8 +357,8 @@ class _Conversion(Translation):
                 "a vector loaded from global memory without other uses (a store to a tile of order [0, 1] "
                 "transposes any vector)",
             )
-        made = vector.transpose(op.results[0].type, self.whole(op, op.operands[0]), [1, 0])
-        self.values[op.results[0]] = [made]
+        transposed = vector.transpose(op.results[0].type, self.whole(op, op.operands[0]), [1, 0])
+        self.values[op.results[0]] = [transposed]
 
     def _broadcast(self, op: ir.Operation) -> None:
         self.values[op.results[0]] = broadcasted(op, self.standing(op.operands[0]))

@@ -1,11 +1,12 @@
 """`tc.tma_store_epilogue`: stores the accumulators to C through shared memory, by TMA."""
 
-from stepladder.extension.lib import epilogue, launches, memory, warpgroup_reductions
-from stepladder.extension.lib.box_stores import BoxStore
+from stepladder.extension.lib import launches, memory
 from stepladder.extension.lib.control_flow import enclosing_loops
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.stores_in_flight import in_flight
-from stepladder.extension.lib.transposed_box_stores import TransposedBoxStore
+from stepladder.extension.lib.epilogues import epilogue, warpgroup_reductions
+from stepladder.extension.lib.epilogues.box_stores import BoxStore
+from stepladder.extension.lib.epilogues.stores_in_flight import in_flight
+from stepladder.extension.lib.epilogues.transposed_box_stores import TransposedBoxStore
 from stepladder.mlir.bindings import ir
 
 

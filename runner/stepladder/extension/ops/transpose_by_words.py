@@ -26,7 +26,7 @@ _EACH = _WORD // _HALF
 @transform_op(TransposeByWords)
 def transpose_by_words(payload: ir.Operation, op: TransposeByWords, rewriter: Rewriter) -> None:
     """Rewrites the kernels below `payload`; see the op."""
-    made: dict[ir.Value, ir.Value] = {}
+    word_descriptors: dict[ir.Value, ir.Value] = {}
     for load in walk(payload, "xegpu.load_nd"):
         element = ir.VectorType(load.results[0].type).element_type
         if "transpose" not in load.attributes or bit_width(element) >= _WORD:
@@ -34,9 +34,9 @@ def transpose_by_words(payload: ir.Operation, op: TransposeByWords, rewriter: Re
         if bit_width(element) != _HALF:
             raise Refusal(load, f"the load transposes elements of {element}: those of 16 and of 32 bits are transposed")
         descriptor = load.operands[0]
-        if descriptor not in made:
-            made[descriptor] = _of_words(descriptor, load)
-        _load(load, made[descriptor], rewriter)
+        if descriptor not in word_descriptors:
+            word_descriptors[descriptor] = _of_words(descriptor, load)
+        _load(load, word_descriptors[descriptor], rewriter)
 
 
 def _of_words(descriptor: ir.Value, load: ir.Operation) -> ir.Value:

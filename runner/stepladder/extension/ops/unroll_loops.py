@@ -3,7 +3,7 @@
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import BOUNDS, constant_bounds, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.stages import one_function
+from stepladder.extension.lib.multi_kernel.stages import one_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.traverse import walk

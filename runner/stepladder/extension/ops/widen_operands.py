@@ -2,8 +2,8 @@
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.products import is_layout, is_product
-from stepladder.extension.lib.stages import is_structured, one_function
+from stepladder.extension.lib.multi_kernel.products import is_layout, is_product
+from stepladder.extension.lib.multi_kernel.stages import is_structured, one_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_generic, indexing_maps
 from stepladder.mlir.rounding import rounds_to_nearest

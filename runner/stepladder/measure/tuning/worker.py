@@ -82,8 +82,8 @@ class _Checker:
                 return report.describe()
             self._initial, self._right = executor.initial, executor.result
             return ""
-        got = executor.launch(self._initial)
-        different = int(np.count_nonzero(got.view(np.uint8) != self._right.view(np.uint8)))
+        results = executor.launch(self._initial)
+        different = int(np.count_nonzero(results.view(np.uint8) != self._right.view(np.uint8)))
         return f"{different} bytes of C differ from those of a kernel that is right" if different else ""
 
 

@@ -114,8 +114,8 @@ class Parts:
 
 def _elements(view: ir.Value) -> int:
     """Returns the elements of the argument that a view is of."""
-    while (made := producer(view)) is not None:
-        view = made.operands[0]
+    while (view_op := producer(view)) is not None:
+        view = view_op.operands[0]
     return math.prod(ir.ShapedType(view.type).shape)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import permutations
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.payload.front.digits import Digit, extent, flat
+from stepladder.payload.front.dimensions import Dimensions, dimensions_of, interleaved
 from stepladder.payload.front.trace import ACCEPTED, Consumer, Contraction, Trace
 from stepladder.payload.front.views import Origin, View, whole_of
 from stepladder.payload.refusal import refuse
@@ -185,97 +186,73 @@ def _destination(trace: Trace) -> tuple[View, int, list[Digit]]:
 
 def _check_operand(name: str, view: View, op: ir.Operation) -> None:
     if view.origin is not Origin.ARGUMENT:
-        made = f" ('{view.op.name}')" if view.op is not None else ""
+        name_of_op = f" ('{view.op.name}')" if view.op is not None else ""
         raise refuse(
             view.op if view.op is not None else op,
-            f"{name} is {view.origin.value}{made}; it must be an argument of the function, as it is or through views, "
-            "linalg.transpose and extensions",
+            f"{name} is {view.origin.value}{name_of_op}; it must be an argument of the function, as it is or through "
+            "views, linalg.transpose and extensions",
         )
 
 
 def _matmul(trace: Trace, found: Contraction, result: View, number: int, c_order: list[Digit]) -> Plan:
     """Returns the plan of a contraction whose result is stored in an argument, in the order of given digits."""
-    a, b = found.a, found.b
-    orders = {"A": flat(a.storage), "B": flat(b.storage)}
-    used = {name: set(order) for name, order in orders.items()}
-    for name, view in (("A", a), ("B", b)):
-        if len(orders[name]) != len(used[name]) or not used[name] <= set(view.digits()):
-            raise refuse(found.op, f"{found.op.name} reads a diagonal or a part of {name}", ACCEPTED)
-    of_c = set(c_order)
-    loops = [*orders["A"], *orders["B"], *c_order]
-    for digit in [*loops, *a.digits(), *b.digits()]:
-        places = [name for name, digits in (*used.items(), ("C", of_c)) if digit in digits]
-        if len(places) < 2:
-            owner = f"only {places[0]}" if places else "no operand"
-            raise refuse(
-                found.op,
-                f"{found.op.name} has a dimension of {digit.size} that {owner} has; it must be m, n or k, which two "
-                "operands have",
-            )
-    batch = _batch(c_order, used)
-    rest = [digit for digit in c_order if digit not in batch]
-    m_order = [digit for digit in rest if digit in used["A"]]
-    n_order = [digit for digit in rest if digit in used["B"]]
-    k_order = [digit for digit in orders["A"] if digit not in of_c]
-    # C is row-major: the factor whose digits come first is A. An extent of 1 is m's, so that rows are long.
-    swaps = rest != m_order + n_order or not n_order
-    if swaps and rest != n_order + m_order:
-        raise _interleaved(found, "C", None, c_order, {"batch": batch, "m": m_order, "n": n_order, "k": k_order})
-    if swaps:
-        orders = {"A": orders["B"], "B": orders["A"]}
-        m_order, n_order = n_order, m_order
-        a, b = b, a
-    groups = [*([batch] if batch else []), m_order, n_order]
-    whole = tuple(range(len(groups)))
-    if c_order != batch + rest:
+    dimensions = dimensions_of(found, c_order)
+    groups = dimensions.of_c
+    if c_order != [digit for group in groups for digit in group]:
         # The batch is not outermost, as the heads of an attention behind its rows: matrices with a row pitch.
         place = result.window or whole_of(c_order)
         if not place.has_rows(groups, bits_of_name(result.element)):
-            raise _interleaved(found, "C", None, c_order, {"batch": batch, "m": m_order, "n": n_order, "k": k_order})
+            raise interleaved(found, "C", None, c_order, dimensions)
         result = replace(result, window=place)
     c = Matrix(number, result.element, part=_layout(found.op, "C", result, groups))
+    all_axes = tuple(range(len(groups)))
 
     def read(view: View, op: ir.Operation) -> Read:
         """Returns what an op reads; C itself as it is written, with its batch at any place."""
         item = _read(view, op, groups)
         is_in_c = item.argument == number and flat(view.storage) == c_order
         is_c = is_in_c and (view.window or whole_of(c_order)).laid_out(groups) == c.part
-        return replace(item, axes=whole, part=c.part) if is_c else item
+        return replace(item, axes=all_axes, part=c.part) if is_c else item
 
     start = None
     if found.start.origin is Origin.ARGUMENT:
         start = read(found.start, found.op)
-        if start.axes != whole:
+        if start.axes != all_axes:
             raise refuse(
                 found.op, f"{found.op.name} has an initial value that is a broadcast or transposed view of an argument"
             )
     consumers = _consumers(trace, result.stage, read)
-    _check_reads(c, found, start, consumers, whole)
-    matrices = []
-    for name, view, rows, columns in (("A", a, m_order, k_order), ("B", b, k_order, n_order)):
-        assert view.place is not None  # it is an argument
-        is_broadcast = bool(batch) and not set(batch) & set(orders[name])
-        outer = [] if is_broadcast else batch
-        if orders[name] not in (outer + rows + columns, outer + columns + rows):
-            named = {"batch": batch, "m": m_order, "n": n_order, "k": k_order}
-            raise _interleaved(found, name, view.place.argument, orders[name], named)
-        is_transposed = orders[name] != outer + rows + columns
-        held = [*([outer] if outer else []), *((columns, rows) if is_transposed else (rows, columns))]
-        part = _layout(found.op, name, view, held)
-        matrices.append(Matrix(view.place.argument, view.stored, is_transposed, is_broadcast, part))
+    _check_reads(c, found, start, consumers, all_axes)
+    a, b = (found.b, found.a) if dimensions.swaps else (found.a, found.b)
     return Plan(
-        extent(batch) if batch else None,
-        extent(m_order),
-        extent(n_order),
-        extent(k_order),
-        matrices[0],
-        matrices[1],
+        extent(dimensions.batch) if dimensions.batch else None,
+        extent(dimensions.m),
+        extent(dimensions.n),
+        extent(dimensions.k),
+        _operand(found, "A", a, dimensions.m, dimensions.k, dimensions),
+        _operand(found, "B", b, dimensions.k, dimensions.n, dimensions),
         c,
         start,
         found.product.stored,
         consumers,
         found.op.location,
     )
+
+
+def _operand(
+    found: Contraction, name: str, view: View, rows: list[Digit], columns: list[Digit], dimensions: Dimensions
+) -> Matrix:
+    """Returns A or B as it lies in memory, given the digits of its rows and columns."""
+    assert view.place is not None  # it is an argument
+    order = flat(view.storage)
+    is_broadcast = bool(dimensions.batch) and not set(dimensions.batch) & set(order)
+    outer = [] if is_broadcast else dimensions.batch
+    if order not in (outer + rows + columns, outer + columns + rows):
+        raise interleaved(found, name, view.place.argument, order, dimensions)
+    is_transposed = order != outer + rows + columns
+    groups = [*([outer] if outer else []), *((columns, rows) if is_transposed else (rows, columns))]
+    part = _layout(found.op, name, view, groups)
+    return Matrix(view.place.argument, view.stored, is_transposed, is_broadcast, part)
 
 
 def _layout(op: ir.Operation, name: str, view: View, groups: list[list[Digit]]) -> Layout | None:
@@ -290,19 +267,6 @@ def _layout(op: ir.Operation, name: str, view: View, groups: list[list[Digit]]) 
             "accepted: parts whose rows, columns and matrices each are one dimension",
         )
     return layout
-
-
-def _batch(c_order: list[Digit], used: dict[str, set[Digit]]) -> list[Digit]:
-    """Returns the digits of C that enumerate the matmuls of a batch: those that A and B have, or else the outermost
-    ones of one operand that the other operand's are behind, before more of its own."""
-    both = [digit for digit in c_order if digit in used["A"] and digit in used["B"]]
-    if both:
-        return both
-    owners = ["A" if digit in used["A"] else "B" for digit in c_order]
-    runs = [owner for number, owner in enumerate(owners) if number == 0 or owner != owners[number - 1]]
-    if len(runs) != 3:
-        return []
-    return c_order[: next(number for number, owner in enumerate(owners) if owner != owners[0])]
 
 
 def _consumers(trace: Trace, stage: int, read: Callable[[View, ir.Operation], Read]) -> tuple[Elementwise, ...]:
@@ -370,31 +334,4 @@ def _read(view: View, op: ir.Operation, groups: list[list[Digit]]) -> Read:
         op,
         f"{op.name} combines the product with an operand whose dimensions are not rows or columns of C",
         "accepted: operands with all dimensions of m, of n, of both, or none, in the order of C",
-    )
-
-
-def _interleaved(
-    found: Contraction, name: str, argument: int | None, order: Sequence[Digit], named: Mapping[str, Sequence[Digit]]
-) -> Exception:
-    """Returns the refusal of an operand or a result whose dimensions are in another order than those of a matrix.
-
-    Args:
-        found: the contraction.
-        name: A, B or C; A and B may be exchanged.
-        argument: number of the function's argument that A or B is; None for C.
-        order: its dimensions, outermost first.
-        named: the dimensions of the batch, m, n and k, in their order in C, or those of k in A.
-    """
-    words = []
-    for digit in order:
-        role, of_role = next((role, digits) for role, digits in named.items() if digit in digits)
-        words.append(f"{role}{of_role.index(digit) if len(of_role) > 1 else ''} ({digit.size})")
-    held = name if argument is None else f"{name} is argument {argument}, which"
-    return refuse(
-        found.op,
-        f"{found.op.name}: the dimensions of {name} are in an order that is neither row- nor column-major",
-        f"{held} has the dimensions {', '.join(words)}, outermost first",
-        "accepted: an operand that holds all dimensions of m (or n) next to each other and all of k next to each "
-        "other, in the same order as the other operands; `stepladder compile` takes other orders as functions of "
-        "several kernels, which transpose operands",
     )

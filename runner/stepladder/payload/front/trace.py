@@ -333,8 +333,10 @@ class Trace:
         )
         element = _element(item.outputs[0])
         self.consumers.append(Consumer(op, tuple(inputs), target if reads_output else None, element))
-        made = View(Origin.PRODUCT, axes, (), element, target.place, op=op, stage=len(self.consumers), element=element)
-        self._write(op, item.outputs[0], made)
+        product = View(
+            Origin.PRODUCT, axes, (), element, target.place, op=op, stage=len(self.consumers), element=element
+        )
+        self._write(op, item.outputs[0], product)
 
     def _equate_loops(self, op: ir.Operation, loops: dict[int, Digits], map_: list[int | None], view: View) -> None:
         """Makes the axes of an operand those of the loops along them."""

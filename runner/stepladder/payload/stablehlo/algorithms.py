@@ -52,9 +52,9 @@ def rewrite(module: ir.Module) -> None:
                 factors = [_rounded(x, fields[f"{side}_precision_type"]) for side, x in zip(("lhs", "rhs"), factors)]
             attributes = {key: value for key, value in attributes_of(op).items() if key != _ALGORITHM}
             type_ = ir.RankedTensorType.get(result.shape, element)
-            made = Tensor(created(op.name, type_, *(factor.value for factor in factors), **attributes))
-            made = made.convert(result.element)
-        op.results[0].replace_all_uses_with(made.value)
+            product = Tensor(created(op.name, type_, *(factor.value for factor in factors), **attributes))
+            product = product.convert(result.element)
+        op.results[0].replace_all_uses_with(product.value)
         op.erase()
 
 

@@ -127,8 +127,8 @@ class Tensor:
     def _compared(self, direction: str, other: Tensor | Number) -> Tensor:
         truth = ir.RankedTensorType.get(self.shape, ir.IntegerType.get_signless(1))
         wanted = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
-        made = created("stablehlo.compare", truth, self.value, self.like(other).value, comparison_direction=wanted)
-        return Tensor(made)
+        compared = created("stablehlo.compare", truth, self.value, self.like(other).value, comparison_direction=wanted)
+        return Tensor(compared)
 
     def __lt__(self, other: Tensor | Number) -> Tensor:
         return self._compared("LT", other)
@@ -207,7 +207,7 @@ class Tensor:
             return self
         type_ = ir.RankedTensorType.get(list(sizes), self.element)
         ends = [start + size for start, size in zip(starts, sizes)]
-        made = created(
+        reduced = created(
             "stablehlo.slice",
             type_,
             self.value,
@@ -215,7 +215,7 @@ class Tensor:
             limit_indices=integers(ends),
             strides=integers([1] * len(ends)),
         )
-        return Tensor(made)
+        return Tensor(reduced)
 
     def convert(self, element: ir.Type) -> Tensor:
         """Returns the elements in another element type.
@@ -346,7 +346,7 @@ def gather(
         f"start_index_map = {list(axes)}, index_vector_dim = {len(batch)}>"
     )
     type_ = ir.RankedTensorType.get([*batch, *kept], x.element)
-    made = created(
+    sliced = created(
         "stablehlo.gather", type_, x.value, indices.value, dimension_numbers=numbers, slice_sizes=integers(sizes)
     )
-    return Tensor(made)
+    return Tensor(sliced)

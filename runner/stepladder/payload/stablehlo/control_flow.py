@@ -26,7 +26,7 @@ def unroll(module: ir.Module) -> None:
     Raises:
         StepladderError: a loop that depends on data, or of too many iterations.
     """
-    made = 0
+    created_ops = 0
     while found := walk(module, *_NAMES):
         op = found[0]  # the outermost one
         with ir.InsertionPoint(op), op.location:
@@ -35,8 +35,8 @@ def unroll(module: ir.Module) -> None:
             result.replace_all_uses_with(value)
         location = location_text(op.location)
         op.erase()
-        made += count
-        if made > _MAX_OPS:
+        created_ops += count
+        if created_ops > _MAX_OPS:
             raise StepladderError(
                 f"loops that become more than {_MAX_OPS} ops",
                 location=location,
@@ -47,7 +47,7 @@ def unroll(module: ir.Module) -> None:
 def _iterated(op: ir.Operation) -> tuple[list[ir.Value], int]:
     """Copies the body of a loop before it, once for each iteration; returns the results, and how many ops are made."""
     condition, body = (region.blocks[0] for region in op.regions)
-    values, known, made = list(op.operands), Known(), 0
+    values, known, created_ops = list(op.operands), Known(), 0
     for _ in range(MAX_ITERATIONS + 1):
         count, (decided,) = _copied(condition, values, op)
         is_next = known.number(decided)
@@ -57,11 +57,11 @@ def _iterated(op: ir.Operation) -> tuple[list[ir.Value], int]:
                 location=location_text(op.location),
                 notes=["accepted: loops that count, as those of jax.lax.scan and of fori_loop with constant bounds"],
             )
-        made += count
+        created_ops += count
         if not is_next:
-            return values, made
+            return values, created_ops
         count, values = _copied(body, values, op)
-        made += count
+        created_ops += count
     raise StepladderError(
         f"'stablehlo.while' has more than {MAX_ITERATIONS} iterations, of which each launches kernels",
         location=location_text(op.location),
@@ -81,7 +81,7 @@ def _selected(op: ir.Operation) -> tuple[list[ir.Value], int]:
 
     An index that no branch has takes the last one.
     """
-    index, made = op.operands[0], 0
+    index, created_ops = op.operands[0], 0
     branches = []
     taken = Known().number(index)
     regions = list(op.regions)
@@ -91,11 +91,11 @@ def _selected(op: ir.Operation) -> tuple[list[ir.Value], int]:
         regions = [regions[taken if 0 <= taken < len(regions) else -1]]
     for region in regions:
         count, values = _copied(region.blocks[0], [], op)
-        made += count
+        created_ops += count
         branches.append([Tensor(value) for value in values])
     results = branches[-1]
     chosen = Tensor(index)
     for number, branch in reversed(list(enumerate(branches[:-1]))):
         is_taken = chosen.equals(number)
         results = [where(is_taken, one, other) for one, other in zip(branch, results)]
-    return [result.value for result in results], made
+    return [result.value for result in results], created_ops

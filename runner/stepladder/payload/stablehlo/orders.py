@@ -38,8 +38,8 @@ def rewrite(module: ir.Module) -> None:
     for op in walk(module, "stablehlo.compare"):
         if "compare_type" in op.attributes and "TOTALORDER" in str(op.attributes["compare_type"]):
             with ir.InsertionPoint(op), op.location:
-                made = _totally_ordered(op)
-            op.results[0].replace_all_uses_with(made.value)
+                ordered = _totally_ordered(op)
+            op.results[0].replace_all_uses_with(ordered.value)
             op.erase()
 
 

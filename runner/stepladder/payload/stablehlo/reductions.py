@@ -247,8 +247,8 @@ def _replace_places(op: ir.Operation) -> None:
         first = _reduced("stablehlo.minimum", held, beyond, axis)
         if is_unsigned:
             first = created("stablehlo.convert", op.results[1].type, first)
-    for result, made in zip(op.results, (extremum, first)):
-        result.replace_all_uses_with(made)
+    for result, reduced in zip(op.results, (extremum, first)):
+        result.replace_all_uses_with(reduced)
     op.erase()
 
 

@@ -39,8 +39,8 @@ def rewrite(module: ir.Module) -> None:
                 notes=["accepted: those of one tensor that set, add, multiply, or take the larger or smaller value"],
             )
         with ir.InsertionPoint(op), op.location:
-            made = _scattered(op, fold)
-        op.results[0].replace_all_uses_with(made.value)
+            scattered = _scattered(op, fold)
+        op.results[0].replace_all_uses_with(scattered.value)
         op.erase()
 
 
@@ -117,8 +117,8 @@ def _scattered(op: ir.Operation, fold: str) -> Tensor:
     order = [*ordered, *rest]
     moved = x.transpose(order)
     hits = _hits([lines[axis] for axis in ordered], [x.shape[axis] for axis in ordered], is_inside, count)
-    made = _set(moved, hits, flat) if fold == "set" else _folded(moved, hits, flat, fold)
-    return made.transpose([order.index(axis) for axis in range(len(order))])
+    written = _set(moved, hits, flat) if fold == "set" else _folded(moved, hits, flat, fold)
+    return written.transpose([order.index(axis) for axis in range(len(order))])
 
 
 def _column(indices: Tensor, number: int) -> Tensor:

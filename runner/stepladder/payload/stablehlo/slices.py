@@ -18,15 +18,15 @@ def rewrite(module: ir.Module) -> None:
     pieces = _Pieces()
     for op in walk(module, "stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice"):
         with ir.InsertionPoint(op), op.location:
-            made = _sliced(op, known) if op.name == "stablehlo.dynamic_slice" else _updated(op, known, pieces)
-        op.results[0].replace_all_uses_with(made.value)
+            lowered = _sliced(op, known) if op.name == "stablehlo.dynamic_slice" else _updated(op, known, pieces)
+        op.results[0].replace_all_uses_with(lowered.value)
         op.erase()
     for op in walk(module, "stablehlo.pad"):
         around = producer(op.operands[1])
         if around is None or around.name != "stablehlo.constant":
             with ir.InsertionPoint(op), op.location:
-                made = _padded(op)
-            op.results[0].replace_all_uses_with(made.value)
+                lowered = _padded(op)
+            op.results[0].replace_all_uses_with(lowered.value)
             op.erase()
     for op in reversed(walk(module, "stablehlo.concatenate")):
         if not list(op.results[0].uses):
@@ -108,7 +108,7 @@ class _Pieces:
     """Concatenations that replaced parts of tensors, so that one after another makes one of all parts."""
 
     def __init__(self) -> None:
-        self._made: dict[ir.Value, tuple[int, list[Tensor]]] = {}
+        self._pieces: dict[ir.Value, tuple[int, list[Tensor]]] = {}
 
     def replaced(self, x: Tensor, part: Tensor, axis: int, first: int) -> Tensor:
         """Returns a tensor with a part along one axis replaced.
@@ -117,7 +117,7 @@ class _Pieces:
             x: the tensor.
             part: what replaces it; `axis`: along which it is a part; `first`: its index.
         """
-        of_axis, old = self._made.get(x.value, (axis, [x]))
+        of_axis, old = self._pieces.get(x.value, (axis, [x]))
         if of_axis != axis:
             old = [x]
         last = first + part.shape[axis]
@@ -134,5 +134,5 @@ class _Pieces:
                 new.append(piece.narrow(axis, start - begin, end - start))
             begin = end
         result = concatenate(new, axis)
-        self._made[result.value] = (axis, new)
+        self._pieces[result.value] = (axis, new)
         return result

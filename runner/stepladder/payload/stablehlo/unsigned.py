@@ -34,14 +34,14 @@ def rewrite(module: ir.Module) -> None:
             continue
         is_found = True
         with ir.InsertionPoint(op), op.location:
-            made = _REPLACED[op.name.removeprefix("stablehlo.")](op)
-        if made is None:
+            replacement = _REPLACED[op.name.removeprefix("stablehlo.")](op)
+        if replacement is None:
             raise StepladderError(
                 f"'{op.name}' of integers without a sign, of {op.operands[0].type}",
                 location=location_text(op.location),
                 notes=["accepted: such integers of up to 32 bits; of longer ones sums, products and ops on bits"],
             )
-        op.results[0].replace_all_uses_with(made.value)
+        op.results[0].replace_all_uses_with(replacement.value)
         op.erase()
     for op in walk(module):
         types = [_integer(value) for value in (*op.operands, *op.results)]
@@ -130,18 +130,18 @@ def _in_wide(op: ir.Operation) -> Tensor | None:
     x, y = (_widened(Tensor(operand)) for operand in op.operands)
     if x is None or y is None:
         return None
-    made = x.combined(op.name.removeprefix("stablehlo."), y)
+    combined = x.combined(op.name.removeprefix("stablehlo."), y)
     type_ = Tensor(op.results[0]).element
-    return made.convert(ir.IntegerType.get_signless(ir.IntegerType(type_).width)).convert(type_)
+    return combined.convert(ir.IntegerType.get_signless(ir.IntegerType(type_).width)).convert(type_)
 
 
 def _extremum(is_largest: bool) -> Callable[[ir.Operation], Tensor]:
-    def made(op: ir.Operation) -> Tensor:
+    def extremum(op: ir.Operation) -> Tensor:
         x, y = (Tensor(operand) for operand in op.operands)
         is_greater = _flipped(x) > _flipped(y)
         return where(is_greater, x, y) if is_largest else where(is_greater, y, x)
 
-    return made
+    return extremum
 
 
 def _clamped(op: ir.Operation) -> Tensor:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.pipeline.cost_model.coded import TABLE, Array, Coded, numbered
+from stepladder.pipeline.cost_model.encoded_columns import TABLE, Array, Coded, numbered
 from stepladder.pipeline.expressions import (
     ExpressionError,
     UnknownName,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stepladder.pipeline.cost_model.coded import Array, Coded
 from stepladder.pipeline.cost_model.columns import Columns
 from stepladder.pipeline.cost_model.constants import WARPGROUP
+from stepladder.pipeline.cost_model.encoded_columns import Array, Coded
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.terms import Size, Tiles, blocks_that_fit, cut, memory_bytes
 

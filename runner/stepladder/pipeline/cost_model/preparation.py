@@ -50,8 +50,8 @@ def preparing_time(size: Size, gpu: Gpu, constants: dict[str, float]) -> float:
     for source_bytes, elements in operands:
         if source_bytes:
             traffic = (source_bytes + size.in_bytes) * elements / (gpu.hbm_bytes_per_us * constants["hbm"])
-            made = elements / _SUB_BYTE_RATE * 1e-3 if source_bytes < 1 else 0.0
-            total += float(np.maximum(traffic, made)) + _PRECEDING_KERNEL_US
+            conversion = elements / _SUB_BYTE_RATE * 1e-3 if source_bytes < 1 else 0.0
+            total += float(np.maximum(traffic, conversion)) + _PRECEDING_KERNEL_US
     return total
 
 
@@ -131,11 +131,11 @@ def register_step(knobs: Columns, size: Size, matrix: Array) -> Array:
     return _made_and_multiplied(knobs, matrix, _MADE + _MADE_BY_COST * size.a_cost)
 
 
-def _made_and_multiplied(knobs: Columns, matrix: Array, made_by_element: float) -> Array:
+def _made_and_multiplied(knobs: Columns, matrix: Array, time_by_element: float) -> Array:
     """Returns the time of a k step of a warpgroup, given the nanoseconds in which it makes an element."""
     pingpong = knobs.equals("schedule", "pingpong", "cooperative")
     warpgroups = np.where(pingpong, 1.0, knobs.floats("consumer_warpgroups", 1))
     elements = knobs.floats("block_m") * knobs.floats("block_k") / warpgroups
-    made = elements * made_by_element * 1e-3
+    preparation = elements * time_by_element * 1e-3
     waits = np.where((warpgroups < _TWO_WARPGROUPS) & ~pingpong, _ALONE, 1.0)
-    return made * (1 + _MANY * np.maximum(0.0, warpgroups - _TWO_WARPGROUPS)) + waits * matrix / warpgroups
+    return preparation * (1 + _MANY * np.maximum(0.0, warpgroups - _TWO_WARPGROUPS)) + waits * matrix / warpgroups

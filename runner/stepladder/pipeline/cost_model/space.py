@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stepladder.pipeline.cost_model.coded import Array, Coded
 from stepladder.pipeline.cost_model.columns import Columns
+from stepladder.pipeline.cost_model.encoded_columns import Array, Coded
 from stepladder.pipeline.expressions import Scope, Value
 
 

@@ -137,8 +137,8 @@ class Step:
         if size.in_registers:
             self._computed = register_step(knobs, size, self.matrix)
         else:
-            made = split_step(knobs, self.matrix, gpu)
-            self._computed = np.where(launch.split > launch.a_split, made, 0.0)
+            splitting = split_step(knobs, self.matrix, gpu)
+            self._computed = np.where(launch.split > launch.a_split, splitting, 0.0)
         # Sums of split operands are added to the accumulator after each step: a warpgroup that multiplies alone waits.
         alone = launch.pingpong | (launch.warpgroups < 2)
         adding = gpu.microseconds(launch.block_m * columns / _ADDING_LANES)

@@ -17,7 +17,7 @@ from stepladder.runtime.bundle.function import (
     accesses,
     part_alignment,
 )
-from stepladder.runtime.bundle.several import check_launch
+from stepladder.runtime.bundle.preceding_kernels import check_launch
 from stepladder.runtime.bundle.written_bytes import is_written, note_written
 
 # Memory that kernels write before others read it, and kinds of buffers that are parts of others.

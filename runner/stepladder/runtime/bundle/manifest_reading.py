@@ -24,8 +24,8 @@ from stepladder.runtime.bundle.manifest import (
     Manifest,
     TmaDescriptor,
 )
+from stepladder.runtime.bundle.preceding_kernels import check_preceding_kernels, parse_front, parse_workspaces
 from stepladder.runtime.bundle.problem_fields import parse_problem
-from stepladder.runtime.bundle.several import check_several, parse_front, parse_workspaces
 from stepladder.runtime.element_types import ELEMENT_TYPES
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.targets import TARGETS
@@ -106,7 +106,7 @@ def manifest_of(fields: Fields) -> Manifest:
         workspaces=workspaces,
     )
     check_limits(manifest, fields)
-    check_several(manifest, fields)
+    check_preceding_kernels(manifest, fields)
     check_problem(manifest, fields)
     return manifest
 

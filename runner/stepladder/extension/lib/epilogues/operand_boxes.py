@@ -1,0 +1,218 @@
+"""Copies of a matrix that an epilogue reads to the boxes that C is stored from, during the main loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stepladder.extension.lib import memory, threads
+from stepladder.extension.lib.arithmetic import apply, equal, index, integer, times
+from stepladder.extension.lib.control_flow import body_of, bounds_over_k, constant_bounds, create_if, terminator_of
+from stepladder.extension.lib.epilogues import epilogue
+from stepladder.extension.lib.epilogues.epilogue import MATRIX, PAIR, Epilogue
+from stepladder.extension.lib.schedule import move_with_operands
+from stepladder.extension.lib.threads import WARP, WARPGROUP
+from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
+from stepladder.mlir.bindings import arith, ir, nvgpu, nvvm
+from stepladder.mlir.tensor_maps import COPIED_ONCE
+from stepladder.mlir.traverse import producer
+
+UNIT = 16  # bytes: of a copy, and of what the swizzle permutes
+_ELEMENT_BYTES = (2, 4)
+_LINE = 128  # bytes
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """The boxes that a warpgroup stores C from.
+
+    Attributes:
+        rows, columns: of a box, in elements.
+        bytes: of an element.
+        permutation: returns what the swizzle XORs the units of a row with.
+        box: returns the buffer of a warpgroup and the number of a box.
+    """
+
+    rows: int
+    columns: int
+    bytes: int
+    permutation: Callable[[ir.Value], ir.Value]
+    box: Callable[[ir.Value, int], ir.Value]
+
+    def column(self, unit: ir.Value, row: ir.Value) -> ir.Value:
+        """Returns the column at which a unit of a row begins in the buffer of a box.
+
+        Args:
+            unit: of the row, an index.
+            row: of the box, an index.
+        """
+        return times(arith.xori(unit, self.permutation(row)), UNIT // self.bytes)
+
+
+def find_operand(found: Epilogue, bytes_: int) -> int | None:
+    """Returns the number of the one operand of an elementwise op that boxes of C can hold; None where there is none.
+
+    It is a matrix like C, of its element type, in a buffer of its own, with rows of whole units.
+
+    Args:
+        found: the epilogue.
+        bytes_: of an element of C.
+    """
+    op = found.elementwise
+    if op is None or len(op.outputs) != 1 or bytes_ not in _ELEMENT_BYTES:
+        return None
+    identity, unknown = ir.AffineMap.get_identity(2), ir.ShapedType.get_dynamic_stride_or_offset()
+    candidates = []
+    for number in range(op.products, len(op.operands) - 1):
+        operand = op.operands[number]
+        if op.maps[number] != identity or memory.viewed(operand) == memory.viewed(found.c_tile):
+            continue
+        type_ = ir.MemRefType(operand.type)
+        (pitch, stride), _ = type_.get_strides_and_offset()
+        has_whole_units = pitch != unknown and pitch * bytes_ % UNIT == 0
+        if type_.element_type == found.c_type and stride == 1 and has_whole_units:
+            candidates.append(number)
+    return candidates[0] if len(candidates) == 1 else None
+
+
+def find_loop(found: Epilogue) -> ir.Operation | None:
+    """Returns the loop over k that makes the accumulator; None without one of constant bounds and two steps at least.
+
+    Args:
+        found: the epilogue.
+    """
+    loop = producer(found.store.operands[0])
+    if loop is None or loop.name != "scf.for" or loop.block != found.consumer.block:
+        return None
+    bounds = constant_bounds(loop)
+    return None if bounds is None or bounds[0] + bounds[2] >= bounds[1] else loop
+
+
+class OperandBoxes:
+    """The copies of one matrix to boxes, and the loads from them.
+
+    Attributes:
+        count: how many boxes of the matrix are copied, the first ones of a warpgroup's part of the tile.
+
+    Args:
+        found: the epilogue.
+        operand: index of the operand of its elementwise op.
+        boxes: that C is stored from.
+        count: the attribute.
+    """
+
+    def __init__(self, found: Epilogue, operand: int, boxes: Boxes, count: int) -> None:
+        assert found.elementwise is not None
+        self.found, self.boxes, self.count = found, boxes, count
+        self.matrix = found.elementwise.operands[operand]
+        self.argument = found.elementwise.body.arguments[operand]
+
+    def create_copies(self, loop: ir.Operation, first_barrier: int, is_leader: Callable[[], ir.Value]) -> None:
+        """Creates the copies of a tile: one box after the other, evenly over the main loop.
+
+        The copies take from the rate at which L2 fills the stages; all at once, the MMAs would wait for these. TMA has
+        read the previous tile before the first copy, which is in the second k step or later.
+
+        Args:
+            loop: over k (`find_loop`).
+            first_barrier: number of the first warpgroup's named barrier.
+            is_leader: creates the condition of the threads that issue TMA stores.
+        """
+        for value in (self.matrix, self.found.store.operands[1], self.found.c_tile):
+            view = producer(value)
+            if view is not None and view.block == loop.block and loop.is_before_in_block(view):
+                move_with_operands(view, loop)
+        lower, upper, step = bounds_over_k(loop)
+        body = body_of(loop)
+        with ir.InsertionPoint(terminator_of(body)), loop.location:
+            for place, numbers in self._places(-(-(upper - lower) // step)).items():
+                with create_if(equal(body.arguments[0], index(lower + place * step))):
+                    warpgroup = threads.warpgroup_id()
+                    if 0 in numbers:
+                        self._wait_for_boxes(warpgroup, first_barrier, is_leader)
+                    for number in numbers:
+                        self._copy(number, self.boxes.box(warpgroup, number))
+                    nvvm.cp_async_commit_group()
+
+    def _places(self, steps: int) -> dict[int, list[int]]:
+        """Returns the indices of the boxes that are copied in a k step, by the index of the step.
+
+        Args:
+            steps: of the loop, two or more.
+        """
+        places: dict[int, list[int]] = {}
+        for number in range(self.count):
+            places.setdefault(1 + (number + 1) * (steps - 2) // (self.count + 1), []).append(number)
+        return places
+
+    def _wait_for_boxes(self, warpgroup: ir.Value, first_barrier: int, is_leader: Callable[[], ir.Value]) -> None:
+        """Creates the wait until TMA has read the previous tile, for all threads of the warpgroup."""
+        with create_if(is_leader()):
+            nvvm.cp_async_bulk_wait_group(0, read=True)
+        i32 = ir.IntegerType.get_signless(32)
+        barrier = arith.addi(arith.index_cast(i32, warpgroup), integer(first_barrier, 32))
+        nvvm.barrier(barrier_id=barrier, number_of_threads=integer(WARPGROUP, 32))
+
+    def _copy(self, number: int, box: ir.Value) -> None:
+        """Creates the copies of a box, whose units the threads take in turn.
+
+        Beyond the edges of C, the last row and the last unit are copied.
+        """
+        count = UNIT // self.boxes.bytes
+        units = self.boxes.columns // count
+        rows_at_once = WARPGROUP // units
+        thread = threads.thread_in_warpgroup()
+        first_row = apply(lambda x: ir.AffineExpr.get_floor_div(x, units), thread)
+        unit = apply(lambda x: ir.AffineExpr.get_mod(x, units), thread)
+        to = self.boxes.column(unit, first_row)
+        rows, columns = epilogue.extents_of(self.found.c_tile, self.found.tile_shape)
+        from_ = arith.addi(times(unit, count), index(number * self.boxes.columns))
+        from_ = epilogue.inside(from_, columns, count)
+        begin = self.found.first_row()
+        for start in range(0, self.boxes.rows, rows_at_once):
+            row = arith.addi(first_row, index(start))
+            source = epilogue.inside(arith.addi(begin, row), rows, 1)
+            nvgpu.device_async_copy(box, [row, to], self.matrix, [source, from_], count, bypass_l1=True)
+
+    def mark(self, descriptor: ir.Operation, rank: int) -> None:
+        """Marks C's descriptor where each line of the L2 cache that copies read is read by one of them: a matmul of a
+        batch may read the same matrix as others.
+
+        Args:
+            descriptor: the op that creates it.
+            rank: of C, with its batch.
+        """
+        whole = ir.MemRefType(memory.viewed(self.matrix).type)
+        (pitch, _), _ = ir.MemRefType(self.matrix.type).get_strides_and_offset()
+        widths = (self.boxes.columns, pitch)
+        if whole.rank == rank and all(width * self.boxes.bytes % _LINE == 0 for width in widths):
+            descriptor.attributes[COPIED_ONCE] = ir.UnitAttr.get()
+
+    def create_wait(self) -> None:
+        """Creates the wait for the thread's copies, at the current insertion point."""
+        nvvm.cp_async_wait_group(0)
+
+    def load(self, block: int, matrix: int, half: int) -> dict[ir.Value, ir.Value]:
+        """Returns what the operand has at the position of a thread's pair, by the argument of the elementwise op's
+        body.
+
+        Empty for a pair of a box that is not copied.
+
+        Args:
+            block, matrix, half: the position in the accumulator, as for `AccumulatorFragment.pair`.
+        """
+        boxes = self.boxes
+        number, in_box = divmod(matrix * MATRIX, boxes.columns)
+        if number >= self.count:
+            return {}
+        lane = apply(lambda t: ir.AffineExpr.get_mod(t, WARP), threads.thread_id())
+        count = UNIT // boxes.bytes
+        own = apply(lambda x: ir.AffineExpr.get_mod(x, 4) * PAIR, lane)
+        unit = apply(lambda x: ir.AffineExpr.get_floor_div(x, count) + in_box // count, own)
+        within = apply(lambda x: ir.AffineExpr.get_mod(x, count), own)
+        row_in_matrix = apply(lambda x: ir.AffineExpr.get_floor_div(x, 4), lane)
+        column = arith.addi(boxes.column(unit, row_in_matrix), within)
+        row = arith.addi(epilogue.thread_row(), index(MMA_ROWS * block + MATRIX * half))
+        pair = ir.VectorType.get([PAIR], self.found.c_type)
+        box = boxes.box(threads.warpgroup_id(), number)
+        return {self.argument: memory.load_vector(pair, box, row, column)}

@@ -1,0 +1,178 @@
+"""Partial results of a reduction: each warp folds its part, and the last warp to arrive folds the parts.
+
+A group of elements of the result, such as the rows of a warp's tile, has a partial result from each warp that computes
+a part of these rows or columns. Each warp stores its own to a workspace in global memory and adds one to the counter of
+the group; the warp that finds all others there folds the partial results, in the order of the warps, and stores the
+result. The sum of floating-point numbers is the same at each launch, and no second kernel reads the workspace. The
+counter is zero again for the next launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepladder.extension.lib import threads
+from stepladder.extension.lib.arithmetic import apply, equal, index, integer, less_than
+from stepladder.extension.lib.control_flow import create_if
+from stepladder.extension.lib.epilogues.folds import Fold
+from stepladder.extension.lib.epilogues.reduced_results import COLUMN, ROW, ReducedResult
+from stepladder.extension.lib.memory import create_global
+from stepladder.mlir import types
+from stepladder.mlir.bindings import affine, arith, gpu, ir, memref, nvvm, scf
+
+_ADD = "1 : i64"  # of memref.atomic_rmw, on integers
+_AT_ONCE = 8  # partial results that a thread loads before it folds them
+
+
+def over_lanes(reduced: ReducedResult | Fold, value: ir.Value, distances: Sequence[int]) -> ir.Value:
+    """Returns the values of lanes folded, whose indices differ in the bits `distances`: all of them have the result.
+
+    Args:
+        reduced: the reduction, or its fold, which folds two values.
+        value: that each lane of a warp has.
+        distances: powers of two, below the size of a warp.
+    """
+    for distance in distances:
+        other, _ = gpu.shuffle(value, integer(distance, 32), integer(threads.WARP, 32), gpu.ShuffleMode.XOR)
+        value = reduced.folded(value, other)
+    return value
+
+
+def lane_id() -> ir.Value:
+    """Returns the number of a thread in its warp, at the insertion point."""
+    return apply(lambda t: ir.AffineExpr.get_mod(t, threads.WARP), threads.thread_id())
+
+
+class PartialResults:
+    """The workspace and the counters of a reduction.
+
+    Args:
+        launch: the `gpu.launch`.
+        reduced: the reduction.
+        groups: how many groups of elements the result has.
+        length: elements of a group; the last group may have fewer in the result.
+        parts: partial results of an element.
+    """
+
+    def __init__(self, launch: ir.Operation, reduced: ReducedResult, groups: int, length: int, parts: int) -> None:
+        self.reduced, self.length, self.parts = reduced, length, parts
+        space = types.address_space(types.GLOBAL)
+        self._type = ir.MemRefType.get([parts, groups * length], reduced.type, memory_space=space)
+        self._symbol = create_global(launch, "partial_results", self._type)
+        self._counters_type = ir.MemRefType.get([groups], ir.IntegerType.get_signless(32), memory_space=space)
+        self._counters = create_global(launch, "partial_results_counters", self._counters_type, 0)
+        self.extent = ir.MemRefType(reduced.result.type).shape[0]
+
+    def store(
+        self, values: Sequence[tuple[ir.Value, ir.Value]], writes: ir.Value, group: ir.Value, part: ir.Value
+    ) -> None:
+        """Stores some of a warp's partial results.
+
+        Args:
+            values: partial results of a lane, each with its index in the group.
+            writes: whether the lane has them.
+            group, part: of the warp's partial results.
+        """
+        workspace = memref.get_global(self._type, self._symbol)
+        with create_if(writes):
+            for place, value in values:
+                memref.store(value, workspace, [part, self._place(group, place)])
+
+    def arrive(self, group: ir.Value) -> None:
+        """Counts a warp whose partial results are stored, and stores the result where it is the last of its group.
+
+        Args:
+            group: number of the group that the warp's partial results belong to, an index.
+        """
+        workspace = memref.get_global(self._type, self._symbol)
+        _sync_warp()
+        lane = lane_id()
+        counters = memref.get_global(self._counters_type, self._counters)
+        i32 = ir.IntegerType.get_signless(32)
+        arrival = scf.IfOp(equal(lane, index(0)), [i32], has_else=True)
+        with ir.InsertionPoint(arrival.then_block):
+            _fence()
+            before = ir.Operation.create(
+                "memref.atomic_rmw",
+                results=[i32],
+                operands=[integer(1, 32), counters, group],
+                attributes={"kind": ir.Attribute.parse(_ADD)},
+            ).results[0]
+            _fence()
+            scf.yield_([before])
+        with ir.InsertionPoint(arrival.else_block):
+            scf.yield_([integer(0, 32)])
+        before, _ = gpu.shuffle(arrival.results[0], integer(0, 32), integer(threads.WARP, 32), gpu.ShuffleMode.IDX)
+        with create_if(equal(before, integer(self.parts - 1, 32))):
+            _sync_warp()
+            with create_if(equal(lane, index(0))):
+                memref.store(integer(0, 32), counters, [group])
+            self._finish(workspace, group, lane)
+
+    def _place(self, group: ir.Value, place: ir.Value) -> ir.Value:
+        """Returns where in the result an element of a group is."""
+        return apply(lambda g, p: g * self.length + p, group, place)
+
+    def _finish(self, workspace: ir.Value, group: ir.Value, lane: ir.Value) -> None:
+        """Folds the partial results of a group by the lanes of a warp."""
+        # Not an scf.for: steps that come later look for the loop over k.
+        rounds = affine.AffineForOp(0, -(-self.length // threads.WARP))
+        with ir.InsertionPoint(rounds.body):
+            place = apply(lambda r, t: r * threads.WARP + t, rounds.induction_variable, lane)
+            whole = self._place(group, place)
+            inside = less_than(whole, index(self.extent))
+            if self.length % threads.WARP:
+                inside = arith.andi(inside, less_than(place, index(self.length)))
+            with create_if(inside):
+                value = self.reduced.rounded(self._folded(workspace, whole))
+                memref.store(value, self.reduced.result, [whole])
+            affine.yield_([])
+
+    def _folded(self, workspace: ir.Value, place: ir.Value) -> ir.Value:
+        """Returns the partial results of an element folded, and what the result begins with."""
+        value = self.reduced.initial()
+        even = self.parts // _AT_ONCE * _AT_ONCE
+        if even:
+            loop = affine.AffineForOp(0, even, _AT_ONCE, iter_args=[value])
+            with ir.InsertionPoint(loop.body):
+                parts = [
+                    apply(lambda p, number=number: p + number, loop.induction_variable) for number in range(_AT_ONCE)
+                ]
+                affine.yield_([self._with(workspace, parts, place, loop.inner_iter_args[0])])
+            value = loop.results[0]
+        return self._with(workspace, [index(part) for part in range(even, self.parts)], place, value)
+
+    def _with(self, workspace: ir.Value, parts: Sequence[ir.Value], place: ir.Value, value: ir.Value) -> ir.Value:
+        """Returns a value with partial results of an element folded into it."""
+        for loaded in [memref.load(workspace, [part, place]) for part in parts]:
+            value = self.reduced.folded(value, loaded)
+        return value
+
+
+def _sync_warp() -> None:
+    """Synchronizes the lanes of a warp, which orders their accesses to memory."""
+    nvvm.bar_warp_sync(integer(-1, 32))
+
+
+def _fence() -> None:
+    """Orders the accesses that a thread has observed before its next ones, for the threads of all blocks.
+
+    LLVM's NVPTX back end makes relaxed updates of those that `memref.atomic_rmw` lowers to, which acquire and release.
+    """
+    attributes = {"ordering": ir.Attribute.parse("6 : i64"), "syncscope": ir.StringAttr.get("device")}
+    ir.Operation.create("llvm.fence", attributes=attributes)
+
+
+def of_tiles(
+    launch: ir.Operation, reduced: ReducedResult, counts: tuple[int, int], extents: tuple[int, int]
+) -> PartialResults:
+    """Returns the partial results of a reduction in a matrix of tiles, of which a warp folds one.
+
+    Args:
+        launch: the `gpu.launch`.
+        reduced: the reduction.
+        counts: tiles along m and n.
+        extents: rows and columns of a tile.
+    """
+    kept = ROW if reduced.axis == COLUMN else COLUMN
+    return PartialResults(launch, reduced, counts[kept], extents[kept], counts[reduced.axis])

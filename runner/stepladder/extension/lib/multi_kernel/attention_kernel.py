@@ -1,0 +1,349 @@
+"""The kernel of an attention: a block computes queries of a head, and reads keys and values tile by tile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from stepladder.extension.lib import memory, tma, vectors, warpgroup_ops
+from stepladder.extension.lib.arithmetic import apply, constant, digits, index, integer
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.element_bodies import create_forall
+from stepladder.extension.lib.epilogues.scalar_ops import approximated
+from stepladder.extension.lib.multi_kernel.attention import COLUMN, DEPTH, ROW, Attention, Operand
+from stepladder.extension.lib.multi_kernel.attention_logits import Logits, has_causal_mask, pair_of
+from stepladder.extension.lib.threads import WARP, WARPGROUP
+from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
+from stepladder.mlir import types
+from stepladder.mlir.bindings import arith, gpu, ir, memref, nvgpu, nvvm, scf
+
+KEYS, VALUES = "keys", "values"  # the attributes of tiles that each iteration copies
+SWIZZLE = 128  # bytes of a row of a box in shared memory
+_CHUNK = 16  # bytes that cp.async copies
+_MATRIX = 8  # columns of which a thread has two adjacent elements
+_STEP = 16  # keys of one product with the values
+_HALVES = 2  # rows of a thread: eight apart
+_LANES = (1, 2)  # distances of the lanes with elements of one row
+_LOG2_E = 1 / math.log(2)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Rows of a tensor in shared memory: boxes x rows x elements of 128 bytes, swizzled.
+
+    Attributes:
+        operand: the tensor; `buffer`, where it is in memory.
+        rows: how many; `axis`, which axis they are.
+        shared: the buffer.
+    """
+
+    operand: Operand
+    buffer: ir.Value
+    rows: int
+    axis: int
+    shared: ir.Value
+
+    @property
+    def depth(self) -> int:
+        """Elements of a row."""
+        return ir.MemRefType(self.buffer.type).shape[-1]
+
+
+class AttentionKernel:
+    """Writes the loops over blocks and threads of an attention.
+
+    A block has 64 queries for each warpgroup. A thread has two rows of each instruction's 64, and of a row of scores
+    two adjacent elements of eight; four neighbouring lanes have a row. It keeps the maxima of its rows, its part of
+    their sums, and its part of the result, which is multiplied by what the maxima have grown by, before the products
+    of a tile with the values are added to it (online softmax).
+
+    Args:
+        found: the attention.
+        buffers: of the tensors it reads.
+        result: the buffer that is written.
+        keys: of a tile.
+        warpgroups: of a block.
+        fast: whether exponentials are approximated, and tiles of keys left out that a mask hides from all queries.
+    """
+
+    def __init__(
+        self,
+        found: Attention,
+        buffers: Mapping[ir.Value, ir.Value],
+        result: ir.Value,
+        *,
+        keys: int,
+        warpgroups: int,
+        fast: bool,
+    ) -> None:
+        self.found, self.buffers, self.result = found, buffers, result
+        self.keys, self.warpgroups, self.fast = keys, warpgroups, fast
+        self.rows = warpgroups * MMA_ROWS
+        self.element = ir.MemRefType(result.type).element_type
+        self.f32 = ir.F32Type.get()
+        self.is_causal = has_causal_mask(found)
+
+    def write(self) -> None:
+        """Creates the loops at the insertion point."""
+        *outer, queries, _ = self.found.shape
+        count = math.prod(outer)
+        block = create_forall(count * queries // self.rows, "block")
+        with ir.InsertionPoint(operations_of(block.owner)[-1]):
+            # Queries that attend to most keys come first: the last blocks are short.
+            last = queries // self.rows - 1
+            first = apply(lambda b: (last - ir.AffineExpr.get_floor_div(b, count)) * self.rows, block)
+            head = apply(lambda b: ir.AffineExpr.get_mod(b, count), block)
+            self.head, self.first = head, first
+            self.logits = Logits(self.found, self.buffers, head)
+            tiles = [
+                self._tile(self.found.queries, self.rows, ROW),
+                self._tile(self.found.keys, self.keys, COLUMN, KEYS),
+                self._tile(self.found.values, self.keys, COLUMN, VALUES),
+            ]
+            self.thread = create_forall(self.warpgroups * WARPGROUP, "thread")
+            with ir.InsertionPoint(operations_of(self.thread.owner)[-1]):
+                self._compute(*tiles)
+
+    def _tile(self, operand: Operand, rows: int, axis: int, name: str = "") -> Tile:
+        """Returns a tile of a tensor, of which rows are in shared memory."""
+        buffer = self.buffers[operand.value]
+        type_ = ir.MemRefType(buffer.type)
+        width = SWIZZLE // types.byte_width(type_.element_type)
+        space = types.address_space(types.WORKGROUP)
+        shared = ir.MemRefType.get([type_.shape[-1] // width, rows, width], type_.element_type, memory_space=space)
+        tile = memref.alloc(shared, [], [])
+        if name:
+            tile.owner.attributes[name] = ir.UnitAttr.get()
+        return Tile(operand, buffer, rows, axis, tile)
+
+    def _compute(self, queries: Tile, keys: Tile, values: Tile) -> None:
+        """Creates what a thread does."""
+        floor, mod = ir.AffineExpr.get_floor_div, ir.AffineExpr.get_mod
+        self.row = apply(
+            lambda t: floor(t, WARP) * (MMA_ROWS // 4) + floor(mod(t, WARP), 4), self.thread
+        )  # in the block, of the first of the thread's two
+        self.column = apply(lambda t: mod(t, 4) * 2, self.thread)  # of eight
+        first = apply(lambda t: floor(t, WARPGROUP) * MMA_ROWS, self.thread)
+        self._copy(queries, self.first)
+        with_values = types.accumulator(MMA_ROWS, values.depth, self.f32)
+        lowest, zero = constant(self.f32, float("-inf")), constant(self.f32, 0.0)
+        begin = [warpgroup_ops.init_accumulator(with_values), lowest, lowest, zero, zero]
+        loop = scf.ForOp(index(0), self._end(), index(self.keys), begin)
+        with ir.InsertionPoint(loop.body):
+            key = loop.induction_variable
+            for tile in (keys, values):
+                self._copy(tile, key)
+            nvvm.cp_async_commit_group()
+            nvvm.cp_async_wait_group(0)
+            tma.fence_async_proxy()
+            gpu.barrier()
+            result, *rest = loop.inner_iter_args
+            scores = self._scores(queries, first, keys)
+            logits = self._logits(scores, key)
+            weights, factors, largest, sums = self._softmax(logits, rest[:_HALVES], rest[_HALVES:])
+            result = self._add(self._scaled(result, factors), weights, values)
+            gpu.barrier()
+            scf.yield_([result, *largest, *sums])
+        result, *rest = loop.results_
+        self._store(result, rest[_HALVES:])
+
+    def _end(self) -> ir.Value:
+        """Returns the end of the keys that queries of the block attend to."""
+        count = self.found.shape[-1]
+        if not (self.is_causal and self.fast):
+            return index(count)
+        end = apply(
+            lambda q: ir.AffineExpr.get_floor_div(q + (self.rows + self.keys - 1), self.keys) * self.keys, self.first
+        )
+        return arith.minsi(end, index(count))
+
+    def _copy(self, tile: Tile, begin: ir.Value) -> None:
+        """Begins to copy a tile: 16 bytes a thread and copy, in the order of memory."""
+        width = _CHUNK // types.byte_width(self.element)
+        per_row = tile.depth // width
+        step = self.warpgroups * WARPGROUP // per_row
+        in_box = SWIZZLE // _CHUNK
+        thread = self.thread
+        row = apply(lambda t: ir.AffineExpr.get_floor_div(t, per_row), thread)
+        column = apply(lambda t: ir.AffineExpr.get_mod(t, per_row) * width, thread)
+        box = apply(lambda t: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(t, per_row), in_box), thread)
+        chunk = apply(lambda t: ir.AffineExpr.get_mod(t, in_box), thread)
+        # The swizzle exchanges the chunks of a row by its index among eight.
+        swizzled = arith.xori(chunk, apply(lambda r: ir.AffineExpr.get_mod(r, in_box), row))
+        to = apply(lambda c: c * width, swizzled)
+        for number in range(tile.rows // step):
+            place = apply(lambda r, n=number: r + n * step, row) if number else row
+            source = self._address(tile.operand, {tile.axis: arith.addi(begin, place), DEPTH: column})
+            nvgpu.device_async_copy(tile.shared, [box, place, to], tile.buffer, source, width, bypass_l1=True)
+
+    def _address(self, operand: Operand, place: Mapping[int, ir.Value]) -> list[ir.Value]:
+        """Returns the indices of an element of a tensor."""
+        outer = digits(self.head, operand.outer) if operand.outer else []
+        return [place[axis] if axis in place else outer[axis] for axis in operand.axes]
+
+    def _descriptor(self, view: ir.Value, rows: int, columns: int) -> ir.Value:
+        type_ = types.matrix_descriptor(rows, columns, self.element)
+        return warpgroup_ops.describe_tile(type_, view, SWIZZLE)
+
+    def _scores(self, queries: Tile, first: ir.Value, keys: Tile) -> list[list[list[ir.Value]]]:
+        """Returns the products of a warpgroup's queries and the keys of a tile: by matrix, row and side."""
+        boxes, _, width = ir.MemRefType(queries.shared.type).shape
+        own = memory.subview(queries.shared, [0, first, 0], [boxes, MMA_ROWS, width])
+        zeros = warpgroup_ops.init_accumulator(types.accumulator(MMA_ROWS, self.keys, self.f32))
+        sums = warpgroup_ops.multiply_accumulate(
+            self._descriptor(own, MMA_ROWS, queries.depth),
+            self._descriptor(keys.shared, keys.depth, self.keys),
+            zeros,
+            transpose_a=False,
+            transpose_b=False,
+            in_flight=0,
+        )
+        return self._elements(sums, self.keys)
+
+    def _elements(self, accumulator: ir.Value, columns: int) -> list[list[list[ir.Value]]]:
+        """Returns a thread's elements of an accumulator: by matrix, row and side."""
+        vector = warpgroup_ops.as_vector(accumulator)
+        return [
+            [[vectors.extract(vector, [0, matrix, half, side], self.f32) for side in (0, 1)] for half in range(_HALVES)]
+            for matrix in range(columns // _MATRIX)
+        ]
+
+    def _logits(self, scores: list[list[list[ir.Value]]], key: ir.Value) -> list[list[list[ir.Value]]]:
+        """Returns what elementwise ops make of scores."""
+        if not self.is_causal:
+            return self._evaluated(scores, key, visible=False)
+        # Queries of the block attend to all keys before its first one.
+        before = apply(lambda k: k + (self.keys - 1), key)
+        is_visible = arith.cmpi(arith.CmpIPredicate.ule, before, self.first)
+        count = len(scores) * _HALVES * 2
+        branch = scf.IfOp(is_visible, [self.f32] * count, has_else=True)
+        for block, visible in ((branch.then_block, True), (branch.else_block, False)):
+            with ir.InsertionPoint(block):
+                found = self._evaluated(scores, key, visible=visible)
+                scf.yield_([value for matrix in found for half in matrix for value in half])
+        values = iter(branch.results_)
+        return [[[next(values) for _ in (0, 1)] for _ in range(_HALVES)] for _ in scores]
+
+    def _evaluated(
+        self, scores: list[list[list[ir.Value]]], key: ir.Value, *, visible: bool
+    ) -> list[list[list[ir.Value]]]:
+        rows = [arith.addi(self.first, apply(lambda r, n=half: r + n * _MATRIX, self.row)) for half in range(_HALVES)]
+        column = arith.addi(key, self.column)
+        found = []
+        for matrix, halves in enumerate(scores):
+            at = apply(lambda c, n=matrix * _MATRIX: c + n, column)
+            found.append([self.logits.of(pair, row, at, visible=visible) for pair, row in zip(halves, rows)])
+        return found
+
+    def _softmax(
+        self, logits: list[list[list[ir.Value]]], largest: Sequence[ir.Value], sums: Sequence[ir.Value]
+    ) -> tuple[list[list[list[ir.Value]]], list[ir.Value], list[ir.Value], list[ir.Value]]:
+        """Returns exponentials, what those of tiles before are multiplied by, and the maxima and sums of rows."""
+        weights = [[[] for _ in range(_HALVES)] for _ in logits]
+        factors, maxima, totals = [], [], []
+        for half in range(_HALVES):
+            own = [value for matrix in logits for value in matrix[half]]
+            most = over_lanes(folded(own, arith.maxnumf), arith.maxnumf)
+            most = arith.maxnumf(largest[half], most)
+            # Of a row without keys so far, the exponentials are zero, and not those of a difference of infinities.
+            is_empty = arith.cmpf(arith.CmpFPredicate.OEQ, most, constant(self.f32, float("-inf")))
+            base = arith.select(is_empty, constant(self.f32, 0.0), most)
+            powers = self._powers(own, base)
+            for matrix, row in enumerate(weights):
+                row[half] = powers[2 * matrix : 2 * matrix + 2]
+            factor = self._factor(largest[half], base)
+            factors.append(factor)
+            maxima.append(most)
+            totals.append(arith.addf(arith.mulf(sums[half], factor), folded(powers, arith.addf)))
+        return weights, factors, maxima, totals
+
+    def _powers(self, values: Sequence[ir.Value], base: ir.Value) -> list[ir.Value]:
+        """Returns the exponentials of the differences of values to another one."""
+        if not self.fast:
+            return [_created("math.exp", arith.subf(value, base)) for value in values]
+        # Rounded once: the product with the base is the same for all, and for what they are divided by.
+        scale, shift = constant(self.f32, _LOG2_E), arith.mulf(base, constant(self.f32, -_LOG2_E))
+        return [approximated("math.exp2", _created("math.fma", value, scale, shift)) for value in values]
+
+    def _factor(self, largest: ir.Value, base: ir.Value) -> ir.Value:
+        """Returns what earlier exponentials are multiplied by: those of differences to another base."""
+        if not self.fast:
+            return _created("math.exp", arith.subf(largest, base))
+        scale = constant(self.f32, _LOG2_E)
+        return approximated("math.exp2", arith.subf(arith.mulf(largest, scale), arith.mulf(base, scale)))
+
+    def _scaled(self, result: ir.Value, factors: Sequence[ir.Value]) -> ir.Value:
+        """Returns an accumulator whose rows are multiplied by a factor each."""
+        columns = types.accumulator_vector(result.type).shape[1]
+        elements = [
+            arith.mulf(value, factor)
+            for matrix in self._elements(result, columns)
+            for half, factor in zip(matrix, factors)
+            for value in half
+        ]
+        return warpgroup_ops.as_accumulator(elements, result.type)
+
+    def _add(self, result: ir.Value, weights: list[list[list[ir.Value]]], values: Tile) -> ir.Value:
+        """Returns the accumulator with the products of weights and values of a tile."""
+        descriptor = self._descriptor(values.shared, self.keys, values.depth)
+        pair = ir.VectorType.get([2], self.element)
+        fragment_type = ir.VectorType.get([1, 4, 2], self.element)
+        zeros = ir.DenseElementsAttr.get_splat(fragment_type, ir.FloatAttr.get(self.element, 0.0))
+        fragments = []
+        for step in range(self.keys // _STEP):
+            fragment = arith.constant(fragment_type, zeros)
+            for number in range(4):
+                matrix, half = 2 * step + number // 2, number % 2
+                fragment = vectors.insert(arith.truncf(pair, pair_of(weights[matrix][half])), fragment, [0, number])
+            fragments.append(fragment)
+        for step, fragment in enumerate(fragments):
+            result = warpgroup_ops.multiply_registers(fragment, descriptor, result, step=step, transpose_b=True)
+        nvvm.wgmma_wait_group_sync_aligned(0)
+        return result
+
+    def _store(self, result: ir.Value, sums: Sequence[ir.Value]) -> None:
+        """Divides the result by the sums of its rows, and stores it."""
+        columns = types.accumulator_vector(result.type).shape[1]
+        one = constant(self.f32, 1.0)
+        factors = [arith.divf(one, over_lanes(total, arith.addf)) for total in sums]
+        pair = ir.VectorType.get([2], self.element)
+        for matrix, halves in enumerate(self._elements(result, columns)):
+            column = apply(lambda c, n=matrix * _MATRIX: c + n, self.column)
+            for half, values in enumerate(halves):
+                wide = pair_of([arith.mulf(value, factors[half]) for value in values])
+                row = arith.addi(self.first, apply(lambda r, n=half: r + n * _MATRIX, self.row))
+                address = self._address(self.found.result, {ROW: row, DEPTH: column})
+                memory.store_vector(arith.truncf(pair, wide), self.result, *address)
+
+
+def _created(name: str, *operands: ir.Value) -> ir.Value:
+    """Returns the result of an op of the dialect `math`."""
+    return ir.Operation.create(name, results=[operands[0].type], operands=list(operands)).results[0]
+
+
+def folded(values: Sequence[ir.Value], fold: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
+    """Returns values folded by pairs.
+
+    Args:
+        values: one at least.
+        fold: of two.
+    """
+    values = list(values)
+    while len(values) > 1:
+        rest = values[len(values) // 2 * 2 :]
+        values = [fold(left, right) for left, right in zip(values[::2], values[1::2])] + rest
+    return values[0]
+
+
+def over_lanes(value: ir.Value, fold: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
+    """Returns a value folded over the four lanes that have elements of one row.
+
+    Args:
+        value: of f32.
+        fold: of two.
+    """
+    for distance in _LANES:
+        other, _ = gpu.shuffle(value, integer(distance, 32), integer(WARP, 32), gpu.ShuffleMode.XOR)
+        value = fold(value, other)
+    return value

@@ -1,0 +1,144 @@
+"""Elementwise ops on the scores of an attention, computed two neighbouring elements at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from stepladder.extension.lib.arithmetic import apply, digits, integer
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.element_bodies import has_vectors, load
+from stepladder.extension.lib.element_ops import repeated
+from stepladder.extension.lib.epilogues.elementwise import create_scalar_op
+from stepladder.extension.lib.memory import load_vector
+from stepladder.extension.lib.multi_kernel.attention import COLUMN, ROW, Attention, is_constant
+from stepladder.extension.lib.vectors import extract
+from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.reshapes import TENSOR_VIEWS
+from stepladder.mlir.traverse import origin, producer
+
+_PAIR = 2
+_ABOVE = (arith.CmpIPredicate.ule, arith.CmpIPredicate.sle)
+_BELOW = (arith.CmpIPredicate.uge, arith.CmpIPredicate.sge)
+
+
+def pair_of(elements: Sequence[ir.Value]) -> ir.Value:
+    """Returns a vector of two values, at the insertion point.
+
+    Args:
+        elements: of one type.
+    """
+    type_ = ir.VectorType.get([_PAIR], elements[0].type)
+    return ir.Operation.create("vector.from_elements", results=[type_], operands=list(elements)).results[0]
+
+
+class Logits:
+    """Computes logits from scores: casts to 16 bits take one instruction for two.
+
+    Args:
+        found: the attention.
+        buffers: of the tensors it reads.
+        head: number of the head.
+    """
+
+    def __init__(self, found: Attention, buffers: Mapping[ir.Value, ir.Value], head: ir.Value) -> None:
+        self.found, self.buffers, self.head = found, buffers, head
+
+    def of(self, scores: Sequence[ir.Value], row: ir.Value, column: ir.Value, *, visible: bool) -> list[ir.Value]:
+        """Returns the logits of two scores, at the insertion point.
+
+        Args:
+            scores: of one row, and of a column and the next.
+            row, column: their indices; the column is even.
+            visible: whether the causal mask hides none of them.
+        """
+        pair = self._value(self.found.logits, pair_of(scores), row, column, visible=visible)
+        element = ir.VectorType(pair.type).element_type
+        return [extract(pair, [side], element) for side in range(_PAIR)]
+
+    def _value(self, tensor: ir.Value, scores: ir.Value, row: ir.Value, column: ir.Value, *, visible: bool) -> ir.Value:
+        """Returns two elements of a tensor that is made of the scores."""
+        tensor = origin(tensor, TENSOR_VIEWS)
+        if tensor == self.found.scores:
+            return scores
+        op = producer(tensor)
+        assert op is not None and op in self.found.ops
+        outer = list(ir.RankedTensorType(tensor.type).shape)[:-2]
+        loops = [*(digits(self.head, outer) if outer else []), row, column]
+        body = op.regions[0].blocks[0]
+        values: dict[ir.Value, ir.Value] = {}
+        for argument, operand, map_ in zip(body.arguments, list(op.operands)[:-1], indexing_maps(op)):
+            if operand in self.buffers:
+                values[argument] = _loaded(self.buffers[operand], [item.position for item in map_.results], loops)
+            else:
+                values[argument] = self._value(operand, scores, row, column, visible=False)
+        *inner, end = operations_of(body)
+        for item in inner:
+            if item.name == "linalg.index":
+                place = loops[ir.IntegerAttr(item.attributes["dim"]).value]
+                values[item.results[0]] = _neighbours(place) if place == column else repeated(place, _PAIR)
+                continue
+            operands = [values[value] if value in values else repeated(value, _PAIR) for value in item.operands]
+            is_wide = item.name == "arith.extf" and isinstance(item.operands[0].type, ir.BF16Type)
+            values[item.results[0]] = _extended(*operands) if is_wide else create_scalar_op(item, operands, _PAIR)
+        yielded = end.operands[0]
+        if visible:
+            select = producer(yielded)
+            assert select is not None  # of the mask
+            yielded = select.operands[1]
+        return values[yielded] if yielded in values else repeated(yielded, _PAIR)
+
+
+def _extended(pair: ir.Value) -> ir.Value:
+    """Returns two bf16 values in f32, by their bits: conversions take as long as exponentials."""
+    i32, f32 = ir.IntegerType.get_signless(32), ir.F32Type.get()
+    word = ir.Operation.create("vector.bitcast", results=[ir.VectorType.get([1], i32)], operands=[pair]).results[0]
+    both = extract(word, [0], i32)
+    low, high = arith.shli(both, integer(16, 32)), arith.andi(both, integer(-(1 << 16), 32))
+    return pair_of([arith.bitcast(f32, low), arith.bitcast(f32, high)])
+
+
+def _neighbours(column: ir.Value) -> ir.Value:
+    """Returns the indices of two neighbouring columns."""
+    return pair_of([column, apply(lambda c: c + 1, column)])
+
+
+def _loaded(buffer: ir.Value, axes: Sequence[int], loops: Sequence[ir.Value]) -> ir.Value:
+    """Returns two elements of a buffer, given the loops along its axes and their indices; the last is the column's."""
+    last = len(loops) - 1
+    place = [loops[axis] for axis in axes]
+    if last not in axes:
+        return repeated(load(buffer, place), _PAIR)
+    if axes[-1] == last and list(axes).count(last) == 1 and has_vectors(buffer, _PAIR):
+        return load_vector(ir.VectorType.get([_PAIR], ir.MemRefType(buffer.type).element_type), buffer, *place)
+    following = [apply(lambda c: c + 1, loops[axis]) if axis == last else loops[axis] for axis in axes]
+    return pair_of([load(buffer, place), load(buffer, following)])
+
+
+def has_causal_mask(found: Attention) -> bool:
+    """Tells whether the logits are minus infinity where the number of the key is above that of the query.
+
+    Args:
+        found: the attention; a select of the mask is the last op of its logits.
+    """
+    op = producer(found.logits)
+    if op is None or op.name != "linalg.generic" or found.logits == found.scores:
+        return False
+    select = producer(operations_of(op.regions[0].blocks[0])[-1].operands[0])
+    if select is None or select.name != "arith.select" or not is_constant(select.operands[2], float("-inf")):
+        return False
+    compare = producer(select.operands[0])
+    if compare is None or compare.name != "arith.cmpi":
+        return False
+    rank = ir.RankedTensorType(found.logits.type).rank
+    axes = [_axis_of(value, rank) for value in compare.operands]
+    predicate = arith.CmpIPredicate(ir.IntegerAttr(compare.attributes["predicate"]).value)
+    return (axes == [COLUMN, ROW] and predicate in _ABOVE) or (axes == [ROW, COLUMN] and predicate in _BELOW)
+
+
+def _axis_of(value: ir.Value, rank: int) -> int | None:
+    """Returns the axis that a value is the index along, in the body of an elementwise op: of queries or keys."""
+    source = producer(origin(value, ("arith.index_cast", "arith.index_castui")))
+    if source is None or source.name != "linalg.index":
+        return None
+    return {rank - 1: COLUMN, rank - 2: ROW}.get(ir.IntegerAttr(source.attributes["dim"]).value)

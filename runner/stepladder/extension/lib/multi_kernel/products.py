@@ -1,0 +1,283 @@
+"""Matmuls of a function on tensors, and the ops around them that their kernels can compute."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from stepladder.extension.lib.dialect import Refusal
+from stepladder.extension.lib.multi_kernel.argument_parts import part_of
+from stepladder.extension.lib.multi_kernel.stages import (
+    STARTS,
+    inner_ops,
+    is_elementwise,
+    is_start,
+    is_structured,
+    loops_of,
+    with_producers,
+    write_stage,
+)
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.element_types import bits_of_name
+from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.reshapes import TENSOR_VIEWS
+from stepladder.mlir.traverse import producer, users_of
+from stepladder.mlir.types import element_of, is_fp8
+from stepladder.payload.front.bodies import factors, structured
+from stepladder.payload.matmul import find_matmul
+from stepladder.payload.producers import PREPARED
+from stepladder.runtime.errors import StepladderError
+
+# Named ops that multiply and add.
+_PRODUCTS = ("linalg.matmul", "linalg.batch_matmul", "linalg.contract", "linalg.mmt4d", "linalg.batch_mmt4d")
+_VECTORS = ("linalg.matvec", "linalg.vecmat", "linalg.batch_matvec", "linalg.batch_vecmat")
+_WIDER = ("arith.extf", "arith.extsi")
+# The largest number of elements of a constant that a text has; what MLIR writes in place of more.
+_SHOWN, _ELIDED = 16, "__elided__"
+# Texts of the groups that were accepted last, at most as many.
+_accepted: dict[tuple[str, bool], None] = {}
+_MAX_ACCEPTED = 256
+
+
+class Groups(NamedTuple):
+    """The loops of a contraction: of its batch, of the rows and columns of the result, and of the sums."""
+
+    batch: frozenset[int]
+    m: frozenset[int]
+    n: frozenset[int]
+    k: frozenset[int]
+
+
+def is_product(op: ir.Operation) -> bool:
+    """Tells whether an op is a matmul, by its name or its body, and by the loops of its operands.
+
+    The loops of A and B that are summed over are common to them, and each has a loop of the result that the other does
+    not have. No loop belongs to one operand alone, such as one along which the result repeats the product.
+
+    Args:
+        op: a payload op.
+    """
+    if op.name in _PRODUCTS or op.name in _VECTORS:
+        return _shares_loops(op)
+    if not is_structured(op) or len(op.operands) != 3 or len(op.results) != 1:
+        return False
+    names = inner_ops(op)
+    adds_floats = "arith.mulf" in names and "arith.addf" in names
+    if not adds_floats and not ("arith.muli" in names and "arith.addi" in names):
+        return False
+    groups, sizes = groups_of(op), sizes_of(op)
+    # Sums of one product each are elementwise where no name says otherwise.
+    is_sum = any(sizes[loop] > 1 for loop in groups.k)
+    if not (is_sum and groups.m and groups.n and _shares_loops(op)):
+        return False
+    # Zero points of integers become ops of their own later.
+    return not adds_floats or factors(structured(op)) is not None
+
+
+def _shares_loops(op: ir.Operation) -> bool:
+    """Tells whether each loop of more than one iteration runs along two operands."""
+    a, b, c = ({*loops_of(map_)} for map_ in (*indexing_maps(op)[:2], indexing_maps(op)[-1]))
+    shared = a & b | b & c | a & c
+    return all(size == 1 or loop in shared for loop, size in sizes_of(op).items())
+
+
+def groups_of(product: ir.Operation) -> Groups:
+    """Returns the loops of a contraction of two operands.
+
+    Args:
+        product: a linalg op on tensors with two inputs and one output.
+    """
+    a, b, c = (frozenset(loops_of(map_)) for map_ in indexing_maps(product))
+    return Groups(a & b & c, (a - b) & c, (b - a) & c, (a & b) - c)
+
+
+def is_batch_of_vectors(product: ir.Operation) -> bool:
+    """Tells whether m, n or k of each product of a batch is 1, which no matrix unit is for.
+
+    The products of one A and B are a batch too where the result has m on both sides of n, or n on both sides of m.
+
+    Args:
+        product: a contraction of two operands on tensors.
+    """
+    groups = groups_of(product)
+    sizes = sizes_of(product)
+    order = [loop in groups.m for loop in loops_of(indexing_maps(product)[2]) if sizes[loop] > 1]
+    is_batch = bool(groups.batch) or sum(before != after for before, after in itertools.pairwise(order)) > 1
+    return is_batch and any(math.prod(sizes[loop] for loop in loops) == 1 for loops in groups[1:])
+
+
+def sizes_of(op: ir.Operation) -> dict[int, int]:
+    """Returns how often each loop of a linalg op on tensors or buffers of static shapes runs.
+
+    Args:
+        op: with an indexing map for each operand.
+    """
+    sizes: dict[int, int] = {}
+    for operand, map_ in zip(op.operands, indexing_maps(op)):
+        for size, axis in zip(ir.ShapedType(operand.type).shape, map_.results):
+            if isinstance(axis, ir.AffineDimExpr):
+                sizes[axis.position] = size
+    return sizes
+
+
+def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value, columns: bool = True) -> StepladderError | None:
+    """Returns why no kernel computes a group of ops.
+
+    Args:
+        ops: of one block, with a matmul.
+        results: the values of them that the kernel writes.
+        columns: whether kernels write a C whose rows have a pitch, as heads that are merged behind rows do.
+
+    Returns:
+        What the front refuses; None where it accepts them.
+    """
+    trial = ir.Module.create(ops[0].location)
+    write_stage(trial.body, "stage", ops, results)
+    # The iterations of an unrolled loop are many groups of one text. Large constants are left out of it.
+    limits: dict[str, Any] = {"large_elements_limit": _SHOWN, "large_resource_limit": _SHOWN}  # bool to pyright
+    text = trial.operation.get_asm(**limits)
+    if (text, columns) in _accepted:
+        return None
+    try:
+        found = find_matmul(trial)
+    except StepladderError as refusal:
+        return refusal
+    if found.problem.c_window is not None and not columns:
+        return StepladderError("C has a pitch between its rows, and the pipelines write whole buffers")
+    if _ELIDED not in text:
+        _accepted[text, columns] = None
+        if len(_accepted) > _MAX_ACCEPTED:
+            del _accepted[next(iter(_accepted))]
+    return None
+
+
+def layout_sources(op: ir.Operation, values: Sequence[ir.Value]) -> list[ir.Operation]:
+    """Returns the views, transposes, broadcasts and casts to wider types in the block of `op` that values come from.
+
+    Args:
+        op: the one that takes the values.
+        values: to follow; operands of `op`.
+    """
+    found: list[ir.Operation] = []
+    pending = list(values)
+    while pending:
+        source = producer(pending.pop())
+        if source is None or source.block != op.block or source in found or not is_layout(source):
+            continue
+        found.append(source)
+        pending.append(source.operands[0])
+    return found
+
+
+def is_layout(op: ir.Operation) -> bool:
+    """Tells whether an op gives the elements of its first operand another shape, other axes, or a wider type.
+
+    Args:
+        op: any op of the function.
+    """
+    if op.name in TENSOR_VIEWS or op.name in ("linalg.transpose", "linalg.broadcast", "linalg.copy"):
+        return True
+    is_copy = is_elementwise(op) and len(op.operands) == 2
+    return is_copy and set(inner_ops(op)) <= {*_WIDER, "linalg.yield"}
+
+
+def dequantizing_ops(value: ir.Value) -> list[ir.Operation]:
+    """Returns the ops that make an operand of a matmul from narrower values of the function's arguments, or of parts
+    of them, such as those that dequantize weights; none where they are of another kind, or something else reads what
+    one makes.
+
+    Args:
+        value: A or B.
+    """
+    found: list[ir.Operation] = []
+    arguments: set[ir.Value] = set()
+    pending = [value]
+    while pending:
+        source = producer(each := pending.pop())
+        if source is None or part_of(each, is_multiplied=True):
+            arguments.add(each)
+        elif not is_start(source) and source not in found:
+            if not (is_layout(source) or is_elementwise(source)):
+                return []
+            found.append(source)
+            pending += list(source.operands)
+    tensors = [each for each in arguments if isinstance(each.type, ir.RankedTensorType)]
+    is_narrower = max(map(_bits, tensors), default=0) < _bits(value)
+    is_read_once = all(user in found for op in found for user in users_of(op.results[0]) if op.results[0] != value)
+    makes = any(not is_layout(op) for op in found)
+    return found if makes and is_narrower and is_read_once and len(list(value.uses)) == 1 else []
+
+
+def _bits(value: ir.Value) -> int:
+    """Returns the bits of all elements of a tensor."""
+    type_ = ir.RankedTensorType(value.type)
+    return math.prod(type_.shape) * bits_of_name(str(type_.element_type))
+
+
+def widens_operand(op: ir.Operation) -> bool:
+    """Tells whether an op casts to a wider type, only for A or B of later matmuls, whose kernels widen them.
+
+    Args:
+        op: any op of the function.
+    """
+    if not is_elementwise(op) or not is_layout(op) or not set(inner_ops(op)) & set(_WIDER):
+        return False
+    pending, readers = [op], []
+    while pending:
+        for user in users_of(pending.pop().results[0]):
+            (pending if is_layout(user) else readers).append(user)
+    return all(is_product(user) and not is_batch_of_vectors(user) for user in readers)
+
+
+def smallest(product: ir.Operation, *, columns: bool = True) -> tuple[list[ir.Operation], ir.Value]:
+    """Returns the ops of a kernel that computes a matmul, with the layouts of its operands, and its result.
+
+    Args:
+        product: a contraction of two operands on tensors.
+        columns: as for `refusal_of`.
+
+    Raises:
+        Refusal: no kernel computes the matmul.
+    """
+    a, b, *rest = product.operands
+    first: StepladderError | None = None
+    for values in ([a, b, *rest], [b, *rest], [a, *rest], rest, []):
+        ops = with_producers([product, *layout_sources(product, values)], STARTS)
+        refusal = refusal_of(ops, product.results[0], columns=columns)
+        if refusal is None and _are_multiplied(product, ops):
+            return ops, product.results[0]
+        first = first or refusal
+    if first is not None:
+        raise Refusal(product, first.message)
+    raise Refusal(product, f"a product of {_origin(a, ops)} and {_origin(b, ops)}; accepted: operands of one type")
+
+
+def _origin(value: ir.Value, ops: Sequence[ir.Operation], *, extends_fp8: bool = False) -> ir.Type:
+    """Returns the element type that an operand has before the casts and views of a group.
+
+    Args:
+        value: the operand.
+        ops: the group.
+        extends_fp8: whether casts of fp8 are left out: kernels extend it to the type of the other operand.
+    """
+    source = producer(value)
+    while source is not None and source in ops and is_layout(source) and PREPARED not in source.attributes:
+        given = element_of(source.operands[0].type)
+        if extends_fp8 and is_fp8(given) and given != element_of(value.type):
+            break
+        value = source.operands[0]
+        source = producer(value)
+    return element_of(value.type)
+
+
+def _are_multiplied(product: ir.Operation, ops: Sequence[ir.Operation]) -> bool:
+    """Tells whether a kernel of a group multiplies the operands of a product: of one type, that of the sums if these
+    are of f64, of both kinds of fp8, or fp8 that the group extends to the type of the other. Otherwise a cast to a
+    wider type stays an op of its own."""
+    a, b, *rest = product.operands
+    types = [_origin(value, ops) for value in (a, b)]
+    if isinstance(element_of(rest[0].type), ir.F64Type):
+        return types == [element_of(rest[0].type)] * 2
+    if types[0] == types[1] or all(is_fp8(type_) for type_ in types):
+        return True
+    return _origin(a, ops, extends_fp8=True) == _origin(b, ops, extends_fp8=True)

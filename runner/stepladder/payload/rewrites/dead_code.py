@@ -1,0 +1,224 @@
+"""Parts of a function that no result depends on: operands that bodies read in form alone, and ops that nothing reads.
+
+A body such as `x - x` of integers folds to a constant, and one that chooses one of two equal values to this value: the
+operand is then none that an epilogue reads, and the product that it comes from may be none of the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from stepladder.mlir.bindings import ir, passmanager
+from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.linalg_ops import create_generic, indexing_maps, loops_of
+from stepladder.mlir.traverse import attributes_of, origin, producer, walk
+from stepladder.payload.reference_views import VIEWS
+
+_GENERIC = "linalg.generic"
+# Scalar ops that upstream folds to a value that does not depend on one of their operands.
+_FOLDING = frozenset(
+    f"arith.{name}"
+    for name in (
+        *("select", "cmpi", "cmpf", "subi", "muli", "andi", "ori", "xori", "remsi", "remui"),
+        *("maxsi", "minsi", "maxui", "minui"),
+    )
+)
+_ALLOCATIONS = ("memref.alloc", "memref.alloca")
+# Ops that write the buffer that is this operand of theirs, and nothing else.
+_WRITES = {"memref.copy": 1, "memref.store": 1, "memref.dealloc": 0}
+_PURE_DIALECTS = ("arith", "math", "tensor", "complex")
+_PURE = ("memref.load", "memref.get_global", "bufferization.to_tensor", "linalg.index", "linalg.yield", "tensor.yield")
+
+
+def fold(function: ir.Operation) -> None:
+    """Folds bodies of `linalg.generic` on tensors, by upstream's folds, whose results no longer depend on an operand
+    then, and leaves out operands that bodies do not read. Slices that linalg ops overwrite become empty tensors.
+
+    Args:
+        function: a function; it is changed where there are such ops.
+    """
+    for op in walk(function, _GENERIC):
+        if len(op.results) != len(op.regions[0].blocks[0].operations[-1].operands):
+            continue  # on buffers
+        for inner in reversed(list(op.regions[0].blocks[0].operations)):
+            if inner.operation.results and _is_pure(inner.operation) and not any(_uses(inner.operation)):
+                inner.operation.erase()
+        if any(inner.name in _FOLDING for inner in walk(op)):
+            _fold_body(op)
+        _leave_out_operands(op)
+    for slice_ in walk(function, "tensor.extract_slice"):
+        _overwrite_empty(slice_)
+
+
+def _overwrite_empty(slice_: ir.Operation) -> None:
+    """Has linalg ops that overwrite a slice write an empty tensor; the slice goes where nothing else reads it."""
+    type_ = ir.RankedTensorType(slice_.results[0].type)
+    for use in list(slice_.results[0].uses):
+        op, place = use.owner.operation, use.operand_number
+        if not op.name.startswith("linalg.") or len(op.regions) != 1 or not type_.has_static_shape:
+            continue
+        arguments = list(op.regions[0].blocks[0].arguments)
+        is_output = len(arguments) == len(op.operands) and place >= len(op.operands) - len(op.results)
+        if is_output and not list(arguments[place].uses):
+            with ir.InsertionPoint(op), op.location:
+                op.operands[place] = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+    if not list(slice_.results[0].uses):
+        slice_.erase()
+
+
+def _uses(op: ir.Operation) -> Iterator[bool]:
+    """Yields for each result of an op whether something reads it."""
+    return (bool(list(result.uses)) for result in op.results)
+
+
+def _fold_body(op: ir.Operation) -> None:
+    """Replaces the body of an op by its folded form where that reads fewer of the op's operands."""
+    body = op.regions[0].blocks[0]
+    *inner, end = [item.operation for item in body.operations]
+    indices = [item for item in inner if item.name == "linalg.index"]
+    inner = [item for item in inner if item not in indices]
+    outside = [value for value in _captured(op) if not _is_constant(value)]
+    given = [*body.arguments, *outside, *(item.results[0] for item in indices)]
+    with op.location:
+        module = ir.Module.create()
+        type_ = ir.FunctionType.get([value.type for value in given], [value.type for value in end.operands])
+        with ir.InsertionPoint(module.body):
+            attributes = {"sym_name": ir.StringAttr.get("body"), "function_type": ir.TypeAttr.get(type_)}
+            alone = ir.Operation.create("func.func", attributes=attributes, regions=1)
+        block = alone.regions[0].blocks.append(*type_.inputs, arg_locs=[op.location] * len(given))
+        point = ir.InsertionPoint(block)
+        constants = [producer(value) for value in _captured(op) if _is_constant(value)]
+        known = clone_ops([item for item in constants if item is not None], dict(zip(given, block.arguments)), point)
+        known = clone_ops(inner, known, point)
+        with point:
+            ir.Operation.create("func.return", operands=[known[value] for value in end.operands])
+    passmanager.PassManager.parse("builtin.module(canonicalize)").run(module.operation)
+    (alone,) = walk(module, "func.func")
+    block = alone.regions[0].blocks[0]
+    count = len(body.arguments)
+    reads = [bool(list(argument.uses)) for argument in body.arguments]
+    if [bool(list(argument.uses)) for argument in block.arguments][:count] == reads:
+        return
+    *folded, last = [item.operation for item in block.operations]
+    known = clone_ops(folded, dict(zip(block.arguments, given)), ir.InsertionPoint(end))
+    for number, value in enumerate(last.operands):
+        end.operands[number] = known[value]
+    for item in reversed(inner):
+        item.erase()
+
+
+def _captured(op: ir.Operation) -> list[ir.Value]:
+    """Returns the values from outside of an op that its body reads, each once."""
+    inside = {value for inner in walk(op) if inner != op for value in inner.results}
+    inside |= {
+        value for inner in walk(op) for region in inner.regions for block in region.blocks for value in block.arguments
+    }
+    read = [value for inner in walk(op) if inner != op for value in inner.operands]
+    return [value for value in dict.fromkeys(read) if value not in inside]
+
+
+def _is_constant(value: ir.Value) -> bool:
+    source = producer(value)
+    return source is not None and source.name == "arith.constant"
+
+
+def _leave_out_operands(op: ir.Operation) -> None:
+    """Creates an op again without the inputs that its body does not read, if the others have all of its loops."""
+    body = op.regions[0].blocks[0]
+    count = len(op.operands) - len(op.results)
+    maps = indexing_maps(op)
+    kept = [number for number in range(count) if list(body.arguments[number].uses)]
+    places = [*kept, *range(count, len(op.operands))]
+    loops = {loop for number in places for loop in loops_of(maps[number])}
+    if len(kept) == count or len(loops) < maps[0].n_dims:
+        return
+    own = ("indexing_maps", "operandSegmentSizes")
+    attributes = {name: value for name, value in attributes_of(op).items() if name not in own}
+    with ir.InsertionPoint(op), op.location:
+        operands = list(op.operands)
+        new, block = create_generic(
+            [operands[number] for number in kept], operands[count:], [maps[number] for number in places], attributes
+        )
+    known: dict[ir.Value, ir.Value] = {
+        body.arguments[number]: argument for number, argument in zip(places, block.arguments)
+    }
+    clone_ops([item.operation for item in body.operations], known, ir.InsertionPoint(block))
+    for old, result in zip(op.results, new.results):
+        old.replace_all_uses_with(result)
+    op.erase()
+
+
+def eliminate(function: ir.Operation, is_product: Callable[[ir.Operation], bool]) -> None:
+    """Erases the ops at the top level of a function that neither results nor buffers of the caller depend on.
+
+    A buffer that the function allocates is read by what a result depends on, or its writes go too. Ops that are not
+    known to do nothing else stay, with what they read. A function none of whose products would stay is not changed: the
+    rule of payloads says why nothing takes them.
+
+    Args:
+        function: of one block; another one stays as it is.
+        is_product: tells whether an op may be a contraction.
+    """
+    if len(function.regions[0].blocks) != 1:
+        return
+    ops = [op.operation for op in function.regions[0].blocks[0].operations]
+    writers: dict[ir.Value, list[ir.Operation]] = {}
+    for op in ops:
+        for buffer in _written(op) or ():
+            writers.setdefault(buffer, []).append(op)
+    inside, read = set(ops), set[ir.Operation]()
+    pending = [op for op in ops if _written(op) is None]
+    while pending:
+        op = pending.pop()
+        if op in read:
+            continue
+        read.add(op)
+        for value in _values_of(op):
+            source = producer(value)
+            if source in inside and source not in read:
+                pending.append(source)
+            pending += writers.pop(origin(value, VIEWS), ())
+    products = [op for op in ops if is_product(op)]
+    if products and read.isdisjoint(products):
+        return
+    for op in reversed(ops):
+        if op not in read:
+            op.erase()
+
+
+def _values_of(op: ir.Operation) -> Iterator[ir.Value]:
+    """Yields the values that an op and the ops in it take; those that are made in it are no op of the function's."""
+    for inner in walk(op):
+        yield from inner.operands
+
+
+def _written(op: ir.Operation) -> list[ir.Value] | None:
+    """Returns the buffers of the function that an op writes, where it does nothing else beside its results; None for an
+    op that may."""
+    if any(not _is_pure(inner) for inner in walk(op) if inner != op):
+        return None
+    if op.name.startswith("linalg."):
+        targets = list(op.operands)[len(op.operands) - _outputs_of(op) :]
+        targets = [value for value in targets if isinstance(value.type, ir.MemRefType)]
+    elif op.name in _WRITES:
+        targets = [op.operands[_WRITES[op.name]]]
+    else:
+        is_known = _is_pure(op) or op.name in (*VIEWS, *_ALLOCATIONS)
+        return [] if is_known and op.name.rpartition(".")[2] != "yield" else None
+    buffers = [origin(value, VIEWS) for value in targets]
+    sources = [producer(buffer) for buffer in buffers]
+    return buffers if all(item is not None and item.name in _ALLOCATIONS for item in sources) else None
+
+
+def _outputs_of(op: ir.Operation) -> int:
+    """Returns how many of an op's last operands are its outputs."""
+    if "operandSegmentSizes" in op.attributes:
+        return list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[-1]
+    return 1
+
+
+def _is_pure(op: ir.Operation) -> bool:
+    """Tells whether an op only makes its results, of scalars, tensors and buffers that it reads."""
+    if any(isinstance(result.type, ir.MemRefType) for result in op.results) and op.name != "memref.get_global":
+        return False
+    return op.name in _PURE or op.name.partition(".")[0] in _PURE_DIALECTS

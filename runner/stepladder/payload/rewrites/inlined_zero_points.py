@@ -1,0 +1,89 @@
+"""Zero points from the caller that an elementwise op before a contraction subtracts, as ops of its body."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.linalg_ops import create_generic
+from stepladder.mlir.traverse import producer
+from stepladder.payload.front import bodies
+from stepladder.payload.rewrites.shifted_numbers import SUMS, elementwise, factors_of, number_of
+
+_Input = tuple[ir.Value, tuple[int | None, ...]]
+
+
+def inlined(item: bodies.Structured) -> bodies.Structured | None:
+    """Replaces a contraction by one whose body computes what elementwise ops of i32 before it do.
+
+    Args:
+        item: a linalg op on tensors, whose factors are not known.
+
+    Returns:
+        The new op, whose factors are i8 values less zero points; None where it would be another, and for an op that
+        no elementwise op of i32 makes the factors of: then nothing is changed.
+    """
+    if len(item.outputs) != 1 or len(item.op.results) != 1 or not bodies.reduces(item):
+        return None
+    before = [_subtraction(value, loops) for value, loops in zip(item.inputs, item.maps)]
+    if not any(before):
+        return None
+    op = item.op
+    with ir.InsertionPoint(op), op.location:
+        inlined_op = _with_bodies(item, before)
+    found = bodies.structured(inlined_op)
+    if factors_of(found) is None:
+        inlined_op.erase()
+        return None
+    op.results[0].replace_all_uses_with(inlined_op.results[0])
+    op.erase()
+    for each in before:
+        if each is not None and not list(each.op.results[0].uses):
+            each.op.erase()
+    return found
+
+
+def _subtraction(value: ir.Value, loops: Sequence[int | None]) -> bodies.Structured | None:
+    """Returns the elementwise op that makes a factor of i32 from i8 values and other integers; None for another."""
+    op = producer(value)
+    if op is None or None in loops or not isinstance(value.type, ir.RankedTensorType) or number_of(value) is not None:
+        return None
+    found = elementwise(op) if str(value.type.element_type) == SUMS else None
+    if found is None or len(op.results) != 1:
+        return None
+    types = {str(ir.RankedTensorType(each.type).element_type) for each in found.inputs}
+    return found if "i8" in types else None
+
+
+def _with_bodies(item: bodies.Structured, before: Sequence[bodies.Structured | None]) -> ir.Operation:
+    """Creates the contraction with the bodies of ops before it in its own, at the insertion point."""
+    inputs: list[_Input] = []
+    for value, loops, inner in zip(item.inputs, item.maps, before):
+        if inner is None:
+            inputs.append((value, tuple(loops)))
+            continue
+        for source, axes in zip(inner.inputs, inner.maps):
+            places = [None if axis is None else inner.maps[-1].index(axis) for axis in axes]
+            inputs.append((source, tuple(None if place is None else loops[place] for place in places)))
+    (output,) = item.outputs
+    maps = [_map(len(item.sizes), axes) for axes in [*(axes for _, axes in inputs), item.maps[-1]]]
+    made, body = create_generic([value for value, _ in inputs], [output], maps)
+    arguments = list(body.arguments)
+    values: dict[ir.Value, ir.Value] = {}
+    for argument, inner in zip(item.block.arguments, before):
+        if inner is None:
+            values[argument] = arguments.pop(0)
+            continue
+        own = [arguments.pop(0) for _ in inner.inputs]
+        *ops, last = [each.operation for each in inner.block.operations]
+        known = clone_ops(ops, dict(zip(inner.block.arguments, own)), ir.InsertionPoint(body))
+        values[argument] = known.get(last.operands[0], last.operands[0])
+    values[list(item.block.arguments)[-1]] = arguments.pop(0)
+    clone_ops([each.operation for each in item.block.operations], values, ir.InsertionPoint(body))
+    return made
+
+
+def _map(count: int, axes: Sequence[int | None]) -> ir.AffineMap:
+    zero = ir.AffineExpr.get_constant(0)
+    return ir.AffineMap.get(count, 0, [zero if axis is None else ir.AffineExpr.get_dim(axis) for axis in axes])

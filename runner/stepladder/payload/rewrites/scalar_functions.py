@@ -1,0 +1,134 @@
+"""Functions of scalars as ops that epilogues, kernels without a matmul and reference programs compute."""
+
+from __future__ import annotations
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.linalg_ops import create_named_op
+from stepladder.mlir.traverse import walk
+from stepladder.mlir.types import element_of
+
+# Bits of the integers of which kernels have a function that computes magnitudes.
+_MAGNITUDE_BITS = 32
+# Predicates of arith.cmpf.
+_OEQ, _OGE, _OLT, _UNO = 1, 3, 4, 14
+# The least normal values, by type.
+_NORMAL = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-1022}
+
+
+def expand(function: ir.Operation) -> None:
+    """Replaces functions of `math` that kernels lack, and splats, by other ops.
+
+    Args:
+        function: a function; it is changed where there are such ops.
+    """
+    for name, replace_op in _EXPANSIONS.items():
+        for op in walk(function, name):
+            replace_op(op)
+
+
+def _created(name: str, result: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
+    return ir.Operation.create(name, results=[result], operands=list(operands), attributes=attributes).results[0]
+
+
+def _constant(type_: ir.Type, number: float) -> ir.Value:
+    """Creates a scalar, or a splat tensor of it."""
+    element = element_of(type_)
+    value = ir.FloatAttr.get(element, number) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
+    filled = ir.DenseElementsAttr.get_splat(type_, value) if isinstance(type_, ir.ShapedType) else value
+    return _created("arith.constant", type_, value=filled)
+
+
+def _compared(predicate: int, left: ir.Value, right: ir.Value) -> ir.Value:
+    type_ = ir.IntegerType.get_signless(1)
+    if isinstance(left.type, ir.RankedTensorType):
+        type_ = ir.RankedTensorType.get(left.type.shape, type_)
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)
+    return _created("arith.cmpf", type_, left, right, predicate=number)
+
+
+def _replace(op: ir.Operation, *values: ir.Value) -> None:
+    for result, value in zip(op.results, values):
+        result.replace_all_uses_with(value)
+    op.erase()
+
+
+def _expand_truncation(op: ir.Operation) -> None:
+    """Replaces a rounding towards zero, which the conversion to NVVM lacks, by one up below zero, and else down."""
+    (value,), type_ = op.operands, op.results[0].type
+    with ir.InsertionPoint(op), op.location:
+        is_below = _compared(_OLT, value, _constant(type_, 0.0))
+        up, down = _created("math.ceil", type_, value), _created("math.floor", type_, value)
+        whole = _created("arith.select", type_, is_below, up, down)
+    _replace(op, whole)
+
+
+def _expand_test(op: ir.Operation) -> None:
+    """Replaces a test for NaN, infinity, and finite or normal values by comparisons."""
+    (value,) = op.operands
+    with ir.InsertionPoint(op), op.location:
+        if op.name == "math.isnan":
+            found = _compared(_UNO, value, value)
+        else:
+            size = _created("math.absf", value.type, value)
+            infinity = _constant(value.type, float("inf"))
+            found = _compared(_OEQ if op.name == "math.isinf" else _OLT, size, infinity)
+            if op.name == "math.isnormal":
+                least = _constant(value.type, _NORMAL[str(element_of(value.type))])
+                found = _created("arith.andi", found.type, found, _compared(_OGE, size, least))
+    _replace(op, found)
+
+
+def _expand_sincos(op: ir.Operation) -> None:
+    (value,) = op.operands
+    with ir.InsertionPoint(op), op.location:
+        both = [_created(name, value.type, value) for name in ("math.sin", "math.cos")]
+    _replace(op, *both)
+
+
+def _expand_fma(op: ir.Operation) -> None:
+    """Replaces a product and sum that adds to what a reduction has summed so far; others are rounded once."""
+    parent, (left, right, total) = op.parent, op.operands
+    if parent is None or "reduction" not in str(parent.attributes.get("iterator_types", "")):
+        return
+    arguments = parent.regions[0].blocks[0].arguments
+    if total != arguments[len(arguments) - 1]:
+        return
+    with ir.InsertionPoint(op), op.location:
+        product = _created("arith.mulf", total.type, left, right)
+        new = _created("arith.addf", total.type, total, product)
+    _replace(op, new)
+
+
+def _expand_splat(op: ir.Operation) -> None:
+    type_ = op.results[0].type
+    if len(op.operands) > 1:  # with dynamic dimensions
+        return
+    with ir.InsertionPoint(op), op.location:
+        empty = _created("tensor.empty", type_)
+        filled = create_named_op("linalg.fill", [op.operands[0]], empty).results[0]
+    _replace(op, filled)
+
+
+def _expand_magnitude(op: ir.Operation) -> None:
+    """Replaces a magnitude of integers of other than 32 bits by the larger of a value and its negative."""
+    (value,), type_ = op.operands, op.results[0].type
+    element = element_of(type_)
+    if not isinstance(element, ir.IntegerType) or element.width == _MAGNITUDE_BITS:
+        return
+    with ir.InsertionPoint(op), op.location:
+        negative = _created("arith.subi", type_, _constant(type_, 0), value)
+        larger = _created("arith.maxsi", type_, value, negative)
+    _replace(op, larger)
+
+
+_EXPANSIONS = {
+    "math.trunc": _expand_truncation,
+    "math.isfinite": _expand_test,
+    "math.isinf": _expand_test,
+    "math.isnan": _expand_test,
+    "math.isnormal": _expand_test,
+    "math.sincos": _expand_sincos,
+    "math.fma": _expand_fma,
+    "tensor.splat": _expand_splat,
+    "math.absi": _expand_magnitude,
+}

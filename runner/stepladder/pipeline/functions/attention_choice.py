@@ -1,0 +1,56 @@
+"""Chooses whether an attention is one kernel or several, by an estimate of the times of both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from stepladder.extension.lib.multi_kernel.attention import Attention, find_last
+from stepladder.extension.lib.multi_kernel.attention_logits import has_causal_mask
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
+from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.cost_model import gpu
+from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.functions.stage_texts import is_attention
+from stepladder.pipeline.request import Request
+
+_TILE = 128  # queries of a block, and keys of a tile
+
+
+def is_slower(texts: Mapping[str, str], request: Request, target: str) -> bool:
+    """Tells whether attentions are estimated to take longer in a kernel each than in several, in the current MLIR
+    context.
+
+    A block of the one kernel reads all keys of its head, one tile after the other: where heads and queries are few,
+    multiprocessors are idle. Kernels of their own take as long as writing and reading scores and weights.
+
+    Args:
+        texts: payloads of the kernels of a function, by name.
+        request: of its matmuls.
+        target: GPU architecture of the kernels.
+    """
+    on = gpu.find(request.gpu, target).gpu
+    one = several = 0.0
+    skips = request.settings.get("math") != "libdevice"
+    for name, text in texts.items():
+        if not is_attention(name):
+            continue
+        module = parse_payload(text, "attention")  # what `walk` returns does not keep it
+        found = find_last(walk(module, "func.func")[0].regions[0].blocks[0])
+        one += _of_one(found, on, skips=skips)
+        several += on.attention["kernels"] + math.prod(found.shape) * on.attention["score"] * 1e-6
+    return one > several
+
+
+def _of_one(found: Attention, on: Gpu, *, skips: bool) -> float:
+    """Returns the estimated microseconds of one kernel: of the tiles that the busiest multiprocessor multiplies."""
+    *outer, queries, keys = found.shape
+    depth = ir.RankedTensorType(found.queries.value.type).shape[-1]
+    heads, blocks, tiles = math.prod(outer), queries // _TILE, keys // _TILE
+    waves = math.ceil(heads * blocks / on.multiprocessors)
+    most = waves * tiles
+    if skips and has_causal_mask(found):
+        own = [min(tiles, number + 1) for number in range(blocks)]
+        most = max(own[-1], heads * sum(own) / on.multiprocessors)
+    return most * on.attention[f"tile_{depth}"] + waves * on.attention["block"]
