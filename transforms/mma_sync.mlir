@@ -60,7 +60,7 @@ module attributes {transform.with_named_sequence} {
         // Sums of fp8 leave the accumulators of the tensor core after each instruction; see `promote_accumulators`. On
         // sm_90, `mma.sync` multiplies fp8 as f16, with sums of f32.
         promotes = "is_fp8 and target == 'sm_89' and not fast_accum",
-        promoted_columns = "8", holds_two = "1", consumer_registers = "255",
+        promoted_columns = "8", holds_two = "1", consumer_registers = "255", k_steps = "(k + block_k - 1) // block_k",
         // n and k of one tensor-core instruction; m is 16.
         fragment_n = "8", fragment_k = "256 / a_bits",
         // Swizzled, not padded: the tiles of A and B, or of A and both B of a pair, for each stage.

@@ -87,7 +87,7 @@ module attributes {transform.with_named_sequence} {
         consumer_registers = "consumers_of_one if is_alone else consumers_of_two",
         producer_registers = "producer_of_one if is_alone else producer_of_two",
         // Columns of a product of fp8 whose sums fit beside the accumulators: all, or a multiple of 8.
-        holds_two = "k_steps == 1 or 2 * accumulator_registers + 32 <= consumer_registers",
+        holds_two = "2 * accumulator_registers + 32 <= consumer_registers",
         free_registers = "consumer_registers - 32 - accumulator_registers",
         free_columns = "free_registers * 128 // (staged_m // tile_warpgroups) // 8 * 8",
         promoted_columns = "block_n * products if holds_two else free_columns",

@@ -26,7 +26,7 @@ module attributes {transform.with_named_sequence} {
         promotes = "is_fp8 and not fast_accum",
         k_steps = "(k + block_k - 1) // block_k",
         // Columns of a product of fp8 whose sums fit beside the accumulators: all, or a multiple of 8.
-        holds_two = "k_steps == 1 or 2 * accumulator_registers + 32 <= consumer_registers",
+        holds_two = "2 * accumulator_registers + 32 <= consumer_registers",
         free_registers = "consumer_registers - 32 - accumulator_registers",
         free_columns = "free_registers * 128 // (staged_m // tile_warpgroups) // 8 * 8",
         promoted_columns = "block_n * products if holds_two else free_columns",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ class FakeTorch:
     __version__ = "2.11.0"
     version = SimpleNamespace(cuda="13.0")
     float32, float16, int8, int32 = (np.dtype(name) for name in ("f4", "f2", "i1", "i4"))
-    bfloat16 = element_type("bf16").dtype
+    bfloat16, float8_e4m3fn, float8_e5m2 = (element_type(name).dtype for name in ("bf16", "f8E4M3FN", "f8E5M2"))
 
     def __init__(self, available: bool = True) -> None:
         self.options = SimpleNamespace(allow_fp16_accumulation="as it was")
@@ -102,6 +103,24 @@ class FakeTorch:
     def _int_mm(self, a: Tensor, b: Tensor, *, out: Tensor) -> None:
         self.multiply("_int_mm", a, b, None, out, out_dtype=out.dtype)
 
+    def ones(self, shape: tuple[()], device: str) -> float:
+        assert shape == () and device == "cuda:3"
+        return 1.0
+
+    def _scaled_mm(
+        self,
+        a: Tensor,
+        b: Tensor,
+        a_scale: float,
+        b_scale: float,
+        *,
+        out: Tensor,
+        use_fast_accum: bool,
+        **options: object,
+    ) -> None:
+        assert a_scale == b_scale == 1.0
+        self.multiply(f"_scaled_mm, {use_fast_accum}", a, b, None, out, **options)
+
 
 @pytest.fixture
 def torch(monkeypatch: pytest.MonkeyPatch, missing: Callable[..., None]) -> FakeTorch:
@@ -155,6 +174,30 @@ def test_products_by_pytorch(
     assert (torch.options.allow_fp16_accumulation, torch.precision) == ("as it was", "as it was")
     library = "cuBLASLt" if inputs == "i8" else "cuBLAS"
     assert baseline.provider == f"{library} of CUDA 13.0 through PyTorch 2.11.0"
+
+
+@pytest.mark.parametrize("fast_accum", [False, True])
+@pytest.mark.parametrize("b_type, stored", [("f8E4M3FN", "f32"), ("f8E4M3FN", "bf16"), ("f8E5M2", "f16")])
+def test_products_of_fp8_by_pytorch(torch: FakeTorch, b_type: str, stored: str, fast_accum: bool) -> None:
+    problem = make_problem(24, 32, 16, c_type=stored, accumulate=False, inputs="f8E4M3FN", b_layout="column")
+    problem = dataclasses.replace(problem, b_type=b_type)
+    a, b, c = exact_inputs(problem, 0)
+    baseline = baselines.cublas(host_buffers(problem, a, b, c), fast_accum=fast_accum)
+    baseline.enqueue()
+    assert np.array_equal(c.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64).T)
+    assert [name for name, _, _ in torch.calls] == [f"_scaled_mm, {fast_accum}"]
+    assert baseline.provider == "cuBLASLt of CUDA 13.0 through PyTorch 2.11.0"
+
+
+@pytest.mark.parametrize("form, reason", [({"batch": 2}, "no batches"), ({"accumulate": True}, "no C = AB . C")])
+def test_products_of_fp8_that_pytorch_lacks(torch: FakeTorch, form: dict[str, bool], reason: str) -> None:
+    form = {"accumulate": False, "inputs": "f8E4M3FN", "b_layout": "column"} | form
+    problem = make_problem(32, 32, 16, **form)
+    with pytest.raises(
+        StepladderError, match=f"PyTorch has no cuBLAS baseline.*torch._scaled_mm has {reason}"
+    ) as caught:
+        baselines.cublas(host_buffers(problem, *[np.zeros(1)] * 3))
+    assert caught.value.notes == ()
 
 
 @pytest.mark.parametrize("accumulate", [False, True])

@@ -184,7 +184,7 @@ def test_literals_are_the_defaults() -> None:
         before = str(pipeline.module)
         defaults = {knob.name: knob.default for knob in pipeline.knobs.values()}
         steps = {step.name: True for step in pipeline.steps}
-        facts = {"batched": 0, "a_layout": "row", "b_layout": "row", "a_type": "f16", "b_type": "f16"}
+        facts = {"batched": 0, "a_layout": "row", "b_layout": "row", "a_type": "f16", "b_type": "f16", "is_fp8": 0}
         facts |= {
             "a_bits": 16,
             "b_bits": 16,

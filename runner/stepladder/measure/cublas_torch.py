@@ -57,7 +57,7 @@ def prepare(buffers: MatmulBuffers, compute_type: str, *, fast_accum: bool) -> t
     if reason := unsupported(problem):
         raise StepladderError(
             f"PyTorch has no cuBLAS baseline for {problem.describe()}: {reason}; use --baseline none",
-            notes=["nvmath-python[cu13] has it"],
+            notes=[] if problem.a_type in FP8 else ["nvmath-python[cu13] has it"],
             status=NOT_EXECUTED,
         )
     place = torch.device("cuda", device.ordinal)

@@ -16,8 +16,8 @@
 //   scf.for %k iter_args(%acc) {
 //     %next = nvgpu.warpgroup.mma %a, %b, %acc {waitGroup = 0}
 // After:
-//   %zero = nvgpu.warpgroup.mma.init.accumulator
 //   scf.for %k iter_args(%acc) {
+//     %zero = nvgpu.warpgroup.mma.init.accumulator
 //     %step = nvgpu.warpgroup.mma %a, %b, %zero {waitGroup = 0}
 //     %next = arith.addf %acc, %step
 
@@ -26,7 +26,7 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @promote_accumulators(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
-        {condition = "holds_two or accumulator_registers * 9 <= consumer_registers * 5",
+        {condition = "holds_two or accumulator_registers * 9 <= consumer_registers * 5 or k_steps == 1",
          message = "accumulators must leave 4/9 of consumer_registers to the sums of a k step; fast_accum = true needs none"}
       ]} {
     "tc.promote_accumulators"(%module) {columns = 256 : i64, knobs = {columns = "promoted_columns"}}

@@ -244,25 +244,23 @@ def multiply_accumulate(
     ).results[0]
 
 
-def multiply_columns(mma: ir.Operation, first: int, columns: int) -> ir.Value:
-    """Returns the product of A's tile and some columns of B's tile, summed from zero, at the current insertion point.
+def add_columns(mma: ir.Operation, first: int, accumulator: ir.Value) -> ir.Value:
+    """Returns an accumulator plus the product of A's tile and columns of B's tile, at the current insertion point.
 
     Args:
         mma: the op whose operands are multiplied; B's tile is K-major.
-        first: of the columns.
-        columns: how many.
+        first: of the columns, as many as the accumulator has.
+        accumulator: of the warpgroup.
     """
     b = mma.operands[1]
-    generate, tile = defining_op(b), types.matrix_descriptor_tile(b.type)
-    accumulator = types.accumulator_vector(mma.operands[2].type)
-    rows, all_columns = accumulator.shape
-    if columns < all_columns:
+    _, columns = types.accumulator_vector(accumulator.type).shape
+    if accumulator.type != mma.operands[2].type:
+        generate, tile = defining_op(b), types.matrix_descriptor_tile(b.type)
         boxes, _, width = ir.MemRefType(generate.operands[0].type).shape
         view = memory.subview(generate.operands[0], [0, first, 0], [boxes, columns, width])
         type_ = types.matrix_descriptor(tile.shape[0], columns, tile.element_type)
         b = generate_descriptor(type_, view, generate.operands[1], is_part=True)
-    zero = init_accumulator(types.accumulator(rows, columns, accumulator.element_type))
-    return multiply_accumulate(mma.operands[0], b, zero, transpose_a=False, transpose_b=False, in_flight=0)
+    return multiply_accumulate(mma.operands[0], b, accumulator, transpose_a=False, transpose_b=False, in_flight=0)
 
 
 def in_flight(mma: ir.Operation) -> int:

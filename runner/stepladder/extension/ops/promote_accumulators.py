@@ -1,6 +1,6 @@
 """`tc.promote_accumulators`: adds products of fp8 to accumulators in f32, outside of the tensor core."""
 
-from stepladder.extension.lib import pipeline, vectors, warpgroup_ops
+from stepladder.extension.lib import tma_pipeline, vectors, warpgroup_ops
 from stepladder.extension.lib.arithmetic import zero_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.mlir import types
@@ -38,12 +38,14 @@ def _promote(mma: ir.Operation, columns: int) -> None:
     type_ = types.accumulator_vector(accumulator.type)
     if types.name_of(type_.element_type) != "f32":
         raise Refusal(mma, f"expected accumulators of f32, found {types.name_of(type_.element_type)}")
+    rows, all_columns = type_.shape
+    columns = _equal_parts(mma, all_columns, columns)
     with ir.InsertionPoint(mma), mma.location:
+        zero = warpgroup_ops.init_accumulator(types.accumulator(rows, columns, type_.element_type))
         total = warpgroup_ops.as_vector(accumulator)
-        columns = _equal_parts(mma, type_.shape[1], columns)
-        for first in range(0, type_.shape[1], columns):
-            step = warpgroup_ops.multiply_columns(mma, first, columns)
-            total = _add(total, warpgroup_ops.as_vector(step), first // _MULTIPLE)
+        for first in range(0, all_columns, columns):
+            step = warpgroup_ops.as_vector(warpgroup_ops.add_columns(mma, first, zero))
+            total = _add(total, step, first // _MULTIPLE)
         result = warpgroup_ops.of_vector(total, accumulator.type)
     mma.results[0].replace_all_uses_with(result)
 
@@ -89,7 +91,7 @@ def promote_accumulators(payload: ir.Operation, op: PromoteAccumulators, rewrite
     columns = op.columns.value
     if columns < _MULTIPLE or columns % _MULTIPLE:
         raise Refusal(payload, f"columns must be a positive multiple of {_MULTIPLE}, got {columns}")
-    for mma in pipeline.mmas_below(payload):
+    for mma in tma_pipeline.mmas_below(payload):
         start = producer(mma.operands[2])
         starts_from_zero = start is not None and start.name in warpgroup_ops.INIT_ACCUMULATORS
         if types.is_fp8(types.matrix_descriptor_tile(mma.operands[1].type).element_type) and not starts_from_zero:

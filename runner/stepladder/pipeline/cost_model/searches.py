@@ -34,7 +34,7 @@ _USEFUL_WARPGROUP = (
     "block_k * a_bits >= 1024 or block_k >= k",
     # Products of fp8 that are divided, as registers hold the sums of a part of the columns, were not faster. Source:
     # docs/results/fp8_divided.json.
-    "not promotes or holds_two",
+    "not promotes or holds_two or k_steps == 1",
     "split_k > 1 or split_k_workspace == 'cluster'",
     "split_k > 1 or persistent_blocks > 0 or min_blocks_per_sm > 1 or block_m % 64",
     # Two blocks on a multiprocessor must fit: their shared memory does, and ptxas refuses a wgmma whose accumulators
@@ -237,5 +237,6 @@ def search_of(family: str, size: Size, gpu: Gpu, is_early: bool, waits: bool = F
             _useful(size, gpu, is_early, waits),
         )
     useful = (*_USEFUL_WARP, *(_USEFUL_WARP_ADDING if size.accumulate else ()))
-    order = ("block_m", "block_n", "warp_m", "warp_n", "block_k", "prefetch", "stages", "min_blocks_per_sm", "fast_accum")
-    return Search(order, "", {"min_blocks_per_sm": _min_blocks_per_sm(size), "fast_accum": _fast_accum(size)}, useful)
+    tile = ("block_m", "block_n", "warp_m", "warp_n", "block_k")
+    proposals = {"min_blocks_per_sm": _min_blocks_per_sm(size), "fast_accum": _fast_accum(size)}
+    return Search((*tile, "prefetch", "stages", *proposals), "", proposals, useful)
