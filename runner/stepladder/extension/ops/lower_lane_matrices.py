@@ -45,10 +45,10 @@ def _lower(access: ir.Operation, rewriter: Rewriter) -> None:
     descriptor, offsets = operands[0], operands[1:]
     if type_.rank != 2 or type_.shape[1] != 1 or "subgroup_block_io" in access.attributes:
         raise Refusal(access, f"{access.name} of {type_}: a lane accesses rows of one column, as vector<8x1xf16>")
-    create = producer(descriptor)
-    if create is None or create.name != "xegpu.create_mem_desc":
+    definition = producer(descriptor)
+    if definition is None or definition.name != "xegpu.create_mem_desc":
         raise Refusal(access, f"the descriptor of {access.name} must be an xegpu.create_mem_desc")
-    base = create.operands[0]
+    base = definition.operands[0]
     is_column_major = "stride = [1," in str(descriptor.type)
     rows, flat = type_.shape[0], ir.VectorType.get([type_.shape[0]], type_.element_type)
     with ir.InsertionPoint(access), access.location:

@@ -86,9 +86,9 @@ def _factor(value: ir.Value, arguments: Sequence[ir.Value], maps: Sequence[ir.Af
         each = pending.pop()
         if each in arguments:
             leaves.add(list(arguments).index(each))
-        elif (defining := producer(each)) is not None and defining not in needed:
-            needed.add(defining)
-            pending += list(defining.operands)
+        elif (definition := producer(each)) is not None and definition not in needed:
+            needed.add(definition)
+            pending += list(definition.operands)
     block = source.block.operations if source is not None else []
     ops = [item.operation for item in block if item.operation in needed]
     loops = {loop for leaf in leaves for item in maps[leaf].results for loop in _loops(item)}

@@ -74,6 +74,6 @@ def _replace(op: ir.Operation, numbers: ir.Attribute) -> None:
     with ir.InsertionPoint(op), op.location:
         tensor = ir.RankedTensorType.get(buffer.shape, buffer.element_type)
         constant = ir.Operation.create("arith.constant", results=[tensor], attributes={"value": numbers})
-        buffer_of = ir.Operation.create("bufferization.to_buffer", results=[buffer], operands=constant.results)
-    op.results[0].replace_all_uses_with(buffer_of.results[0])
+        to_buffer = ir.Operation.create("bufferization.to_buffer", results=[buffer], operands=constant.results)
+    op.results[0].replace_all_uses_with(to_buffer.results[0])
     op.erase()

@@ -46,13 +46,13 @@ def _replace(loop: ir.Operation, bounds: list[tuple[int, ...]], outputs: list[ir
         for insert in inserts:
             with point, insert.location:
                 source, target, *rest = insert.operands
-                sequential = ir.Operation.create(
+                inserted = ir.Operation.create(
                     "tensor.insert_slice",
                     results=[target.type],
                     operands=[known.get(source, source), values[target], *(known.get(item, item) for item in rest)],
                     attributes={item: insert.attributes[item] for item in insert.attributes},
                 )
-            values[target] = sequential.results[0]
+            values[target] = inserted.results[0]
         with point:
             ir.Operation.create("scf.yield", operands=[values[argument] for argument in shared])
     for part in walk(outermost, "tensor.extract_slice"):

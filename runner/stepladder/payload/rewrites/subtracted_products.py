@@ -63,8 +63,8 @@ def _separate(op: ir.Operation, subtraction: ir.Operation) -> None:
         right, held, *_ = body.arguments
         left = held if number is None else number
         with ir.InsertionPoint(body):
-            new = ir.Operation.create(subtraction.name, results=[type_.element_type], operands=[left, right])
-            ir.Operation.create("linalg.yield", operands=new.results)
+            scalar = ir.Operation.create(subtraction.name, results=[type_.element_type], operands=[left, right])
+            ir.Operation.create("linalg.yield", operands=scalar.results)
     if not is_buffer:
         op.results[0].replace_all_uses_except(difference.results[0], [difference])
     subtraction.erase()
