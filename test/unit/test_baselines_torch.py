@@ -186,7 +186,8 @@ def test_products_of_fp8_by_pytorch(torch: FakeTorch, b_type: str, stored: str, 
     baseline.enqueue()
     assert np.array_equal(c.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64).T)
     assert [name for name, _, _ in torch.calls] == [f"_scaled_mm, {fast_accum}"]
-    assert baseline.provider == "cuBLASLt of CUDA 13.0 through PyTorch 2.11.0"
+    sums = ", fast accumulation" if fast_accum else ""
+    assert baseline.provider == f"cuBLASLt of CUDA 13.0 through PyTorch 2.11.0{sums}"
 
 
 @pytest.mark.parametrize("form, reason", [({"batch": 2}, "no batches"), ({"accumulate": True}, "no C = AB . C")])

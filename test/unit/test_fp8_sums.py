@@ -35,7 +35,14 @@ CASES = {
     "split-K": (
         "wgmma",
         (72, 64, 464),
-        {**PINGPONG, "schedule": "cooperative", "split_k": 2, "persistent_blocks": 0, "epilogue": "registers"},
+        {
+            **PINGPONG,
+            "schedule": "cooperative",
+            "consumer_warpgroups": 1,
+            "split_k": 2,
+            "persistent_blocks": 0,
+            "epilogue": "registers",
+        },
         64,
     ),
     "swapped operands": ("wgmma", (72, 200, 208), {**COOPERATIVE, "block_n": 72, "swap_operands": True}, 72),

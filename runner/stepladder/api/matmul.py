@@ -109,7 +109,8 @@ def matmul(
         a: m x k, or a batch of such matrices, or a vector of k elements, as for `np.matmul`. Row- or column-major
             (`x.T`), dense; an array of NumPy, or one on a GPU with DLPack or `__cuda_array_interface__`, of float16,
             bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2. float32 is multiplied with the accuracy of
-            float32; allow_tf32=True is faster, and keeps 10 of 23 bits of the fraction.
+            float32; allow_tf32=True is faster, and keeps 10 of 23 bits of the fraction. Products of fp8 are summed in
+            float32; fast_accum=True sums them in the tensor core, in about 14 bits.
         b: k x n, or a batch, or a vector, of the same element type.
         c: added to the product: m x n, or a row (n,) or (1, n), a column (m, 1), one element. If it is `out`, the
             product is added to it in place.

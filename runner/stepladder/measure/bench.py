@@ -111,7 +111,9 @@ def bench_bundles(
             # Where elementwise ops make A or B, the library multiplies matrices like those that they make.
             if problem.is_prepared:
                 operands = [stack.enter_context(MatmulBuffers(device, problem.alone)) for _ in copies]
-            launches["cublas"], result["baseline"] = _cublas(problem, operands)
+            launches["cublas"], result["baseline"] = _cublas(
+                problem, operands, fast_accum=_sums_in_tensor_core(bundles)
+            )
             if check:
                 alone = problem.alone
                 _require_exact("cublas", operands[0], launches["cublas"][0], matmul_program(alone), alone)
@@ -195,9 +197,16 @@ def _rotation(problem: Problem, copies: int, l2_bytes: int) -> dict[str, int]:
     return {"copies": copies, "bytes": size}
 
 
-def _cublas(problem: Problem, operands: Sequence[MatmulBuffers]) -> tuple[list[Launch], dict[str, str]]:
+def _sums_in_tensor_core(bundles: Sequence[Bundle]) -> bool:
+    """Tells whether all kernels of products of fp8 leave their sums in the tensor core, as the library then may too."""
+    return all(bundle.manifest.knobs.get("fast_accum", True) for bundle in bundles)
+
+
+def _cublas(
+    problem: Problem, operands: Sequence[MatmulBuffers], *, fast_accum: bool
+) -> tuple[list[Launch], dict[str, str]]:
     """Returns functions that enqueue the library's products of each copy of the operands, and its description."""
-    libraries = [cublas(each) for each in operands]
+    libraries = [cublas(each, fast_accum=fast_accum) for each in operands]
     description = {"name": "cublas", "provider": libraries[0].provider}
     if problem.has_epilogue or problem.is_prepared:
         description["computes"] = MATMUL_ALONE

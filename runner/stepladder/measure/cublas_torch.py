@@ -101,7 +101,8 @@ def prepare(buffers: MatmulBuffers, compute_type: str, *, fast_accum: bool) -> t
             ) from error
 
     library = "cuBLASLt" if is_fp8 or compute_type == "COMPUTE_32I" else "cuBLAS"
-    return f"{library} of CUDA {torch.version.cuda} through PyTorch {torch.__version__}", enqueue
+    sums = ", fast accumulation" if is_fp8 and fast_accum else ""
+    return f"{library} of CUDA {torch.version.cuda} through PyTorch {torch.__version__}{sums}", enqueue
 
 
 def unsupported(problem: Problem) -> str:
