@@ -126,23 +126,34 @@ def test_divided_products_do_not_spill(form: tuple[int, int]) -> None:
     assert (built.code.spill_stores, built.code.spill_loads) == (0, 0)
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("pipeline, target", [("wgmma", "sm_90a"), ("mma_sync", "sm_90")])
-def test_sums_of_f32_on_a_gpu(pipeline: str, target: str, tmp_path: Path) -> None:
-    """Positive numbers, whose sums lose most bits: the norm of the errors stays that of a sum over one k step."""
-    sizes = m, n, k = (256, 256, 16384)
+def error_on_a_gpu(pipeline: str, target: str, fast_accum: bool, folder: Path) -> float:
+    """Returns the norm of the error of a product of positive numbers, whose sums lose most bits, over its norm."""
+    m, n, k = sizes = (256, 256, 16384)
+    split = {"split_k": 1} if pipeline == "wgmma" else {}
     with mlir_context():
-        built = build(text_of(sizes), "payload.mlir", Request(pipeline, {"target": target}, tuned=True))
-    write_bundle(tmp_path / "bundle", built.manifest, built.code.cubin, built.code.ptx, {})
-    bundle = read_bundle(tmp_path / "bundle")
-    rng = np.random.default_rng(1)
-    dtype = element_type(bundle.manifest.problem.a_type).dtype
+        request = Request(pipeline, {"target": target, "fast_accum": fast_accum, **split}, tuned=True)
+        built = build(text_of(sizes), "payload.mlir", request)
+    write_bundle(folder / "bundle", built.manifest, built.code.cubin, built.code.ptx, {})
+    bundle = read_bundle(folder / "bundle")
+    rng, dtype = np.random.default_rng(1), element_type("f8E4M3FN").dtype
     a, b = (rng.random((rows, k), np.float32).astype(dtype) for rows in (m, n))
     with Device() as device, MatmulBuffers(device, bundle.manifest.problem) as buffers:
         if device.capability != (9, 0):
             pytest.skip("the kernels need compute capability 9.0")
         executor = DeviceExecutor(buffers, buffers.launcher(device.load(bundle), bundle))
         executor.load(a, b)
-        got = executor.launch(np.full((m, n), np.nan, np.float32))
+        c = executor.launch(np.full((m, n), np.nan, np.float32))
     expected = a.astype(np.float64) @ b.astype(np.float64).T
-    assert np.linalg.norm(got - expected) <= 2.0**-12 * np.linalg.norm(expected)
+    return float(np.linalg.norm(c - expected) / np.linalg.norm(expected))
+
+
+@pytest.mark.gpu
+def test_sums_of_f32_on_a_gpu(tmp_path: Path) -> None:
+    promoted, fast = (error_on_a_gpu("wgmma", "sm_90a", fast, tmp_path / str(fast)) for fast in (False, True))
+    assert promoted < fast / 10
+
+
+@pytest.mark.gpu
+def test_mma_sync_sums_fp8_in_f32_on_hopper(tmp_path: Path) -> None:
+    """Why `promote_accumulators` is for sm_89 alone in that pipeline."""
+    assert error_on_a_gpu("mma_sync", "sm_90", True, tmp_path) < 2.0**-20

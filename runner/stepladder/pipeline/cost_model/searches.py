@@ -197,7 +197,7 @@ def _fast_accum(size: Size) -> Proposal:
     is_fp8 = size.in_bytes == 1 and size.acc_type == "f32"
 
     def propose(columns: Columns) -> list[Array]:
-        return [np.broadcast_to(np.int64(not is_fp8), (columns.count,))]
+        return [np.broadcast_to(np.bool_(not is_fp8), (columns.count,))]
 
     return propose
 
