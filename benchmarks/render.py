@@ -23,6 +23,7 @@ import render_choice
 import render_elected
 import render_emulator
 import render_fit
+import render_fp8
 import render_fusion
 import render_h100
 import render_hopper
@@ -80,6 +81,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "ablation": ablation_overview,
     **render_warp.REGIONS,
     **render_batches.REGIONS,
+    **render_fp8.REGIONS,
     **render_choice.REGIONS,
     **render_elected.REGIONS,
     **render_fit.REGIONS,

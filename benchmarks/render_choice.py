@@ -77,6 +77,7 @@ LAST_DRAWS = {
     "default_boxes_bf16-bf16": "a nineteenth sample",
     "default_boxes_f16-f32": "with results of f32",
     "default_twentieth_bf16-bf16": "a twentieth sample",
+    "default_twenty_first_bf16-bf16": "a twenty-first sample",
 }
 CHOICES = {"default": (-1,), "best of four": range(4)}
 

@@ -33,7 +33,7 @@ _USEFUL_WARPGROUP = (
     "schedule == 'cooperative' or consumer_warpgroups == 1",
     "block_k * a_bits >= 1024 or block_k >= k",
     # Products of fp8 that are divided, as registers hold the sums of a part of the columns, were not faster. Source:
-    # docs/results/fp8_divided.json.
+    # docs/results/fp8/divided.json.
     "not promotes or holds_two or k_steps == 1",
     "split_k > 1 or split_k_workspace == 'cluster'",
     "split_k > 1 or persistent_blocks > 0 or min_blocks_per_sm > 1 or block_m % 64",

@@ -27,7 +27,7 @@ from stepladder.pipeline.cost_model.warpgroup_launch import Launch
 _ADDING_LANES, _DRAIN_US = 128, 0.06
 # What it takes longer to multiply a step of fp8 if its sums are added in f32, of a warpgroup that multiplies alone and
 # of one beside others: a multiple of the time of the additions, and microseconds. Source:
-# docs/results/fp8_seen_promoted.json.
+# docs/results/fp8/seen.json.
 _PROMOTING_ALONE, _PROMOTING_BESIDE = (1.5, 0.07), (0.35, 0.03)
 # Splits of k up to which loads take no longer than without; beyond, they read as many distant columns of A at a time.
 _SPLITS_WITHOUT_SLOWDOWN = 4
