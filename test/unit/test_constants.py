@@ -122,6 +122,10 @@ func.func @f() -> tensor<{size}x{type_}> {{
             "payload.mlir:4:13: error: the data of the constant is not in the payload: 8 bytes of 24576",
         ),
         (
+            linear("dense_resource<weight>", resource(b"\0" * 24578)),
+            "payload.mlir:4:13: error: the constant has 24578 bytes of data",
+        ),
+        (
             linear("dense_resource<weight>"),
             "payload.mlir:4:13: error: the data of the constant is not in the payload",
         ),

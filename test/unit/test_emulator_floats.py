@@ -233,3 +233,10 @@ def test_normal_numbers(name: str) -> None:
         function({"x": f"vector<7x{name}>"}, f"%r = math.isnormal %x : vector<7x{name}>", "vector<7xi1>"), numbers
     )
     assert list(found) == [False, True, True, False, False, True, False]
+
+
+def test_a_power_of_one_half_is_no_square_root() -> None:
+    """NumPy's `**` takes the square root of all numbers where the exponent is one number, 0.5."""
+    body = "%h = arith.constant 0.5 : f32\n%r = math.powf %x, %h : f32"
+    (roots,) = run(function({"x": "f32"}, body, "f32"), np.float32([-np.inf, -0.0, 4]), lanes=3)
+    assert same(roots, np.float32([np.inf, 0.0, 2]))

@@ -70,3 +70,13 @@ def test_silu_of_infinities() -> None:
     result = stepladder.compile(SILU, pipeline="wgmma", target="sm_90a", device="emulator")(zeros, zeros, d)
     assert (result[3] == INFINITY).all() and (result[5] == 0).all()
     assert np.isnan(result[[0, 1, 2, 4, *range(6, 16)]]).all()
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_exponentials_that_are_nearly_infinite() -> None:
+    """exp(x) / (exp(x) + 1) is 1 where the reciprocal of its denominator is not a normal number."""
+    text = SILU.replace("%n = arith.negf %s", "%n = arith.addf %s, %s").replace("divf %s, %b", "divf %a, %b")
+    zeros = np.zeros((16, 16), np.float16)
+    d = np.linspace(-44.3, 44.3, 256, dtype=np.float32).reshape(16, 16)
+    result = stepladder.compile(text, pipeline="wgmma", target="sm_90a", device="emulator")(zeros, zeros, d)
+    np.testing.assert_allclose(result.astype(np.float64), 1 / (1 + np.exp(-2.0 * d)), rtol=2e-3, atol=1e-7)

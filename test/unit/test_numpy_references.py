@@ -125,3 +125,9 @@ def test_quotients_of_integers_are_cut_off_towards_zero() -> None:
     assert quotients.tolist() == [3, -3, -3, 3, 2, 0] and rests.tolist() == [1, -1, 1, -1, 0, -2]
     for name, wanted in (("divsi", quotients), ("remsi", rests)):
         assert np.array_equal(ARITHMETIC[f"arith.{name}"](NumPyArrays(), x, y), wanted)
+
+
+def test_a_power_of_one_half_is_no_square_root() -> None:
+    """Of minus infinity it is infinity, as in C and libdevice, and of -0.0 it is 0.0."""
+    root = ARITHMETIC["math.powf"](NumPyArrays(), np.array([-np.inf, -0.0, 4]), np.float64(0.5))
+    assert root.tolist() == [np.inf, 0, 2] and not np.signbit(root).any()

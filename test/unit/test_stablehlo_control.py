@@ -144,6 +144,20 @@ def test_a_sort_keeps_the_order_of_equal_keys() -> None:
     assert np.array_equal(moved, [[4, 11], [2, 5], [8, 1], [0, 9], [6, 3], [10, 7]])
 
 
+@pytest.mark.parametrize("direction", ["LE", "GE"])
+def test_a_sort_by_a_comparison_that_equal_elements_fulfil(direction: str) -> None:
+    text = f"""func.func @main(%x: tensor<6xf32>) -> tensor<6xf32> {{
+  %0 = "stablehlo.sort"(%x) <{{dimension = 0 : i64, is_stable = false}}> ({{
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.compare {direction}, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }}) : (tensor<6xf32>) -> tensor<6xf32>
+  return %0 : tensor<6xf32>
+}}"""
+    sorted_ = _called(text, np.array([2, 7, 2, -1, 7, 3], np.float32))
+    assert np.array_equal(sorted_, [-1, 2, 2, 3, 7, 7] if direction == "LE" else [7, 7, 3, 2, 2, -1])
+
+
 def test_largest_elements() -> None:
     text = """func.func @main(%x: tensor<3x5xf32>) -> (tensor<3x2xf32>, tensor<3x2xi32>) {
   %values, %indices = chlo.top_k(%x, k = 2) : tensor<3x5xf32> -> (tensor<3x2xf32>, tensor<3x2xi32>)

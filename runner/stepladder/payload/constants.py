@@ -119,7 +119,9 @@ def _data_of(op: ir.Operation) -> ConstantData:
         raise refuse(op, f"a constant of {type_.element_type}", f"accepted: constants of {', '.join(BUFFER_TYPES)}")
     size = math.prod(shape) * element.bytes
     data = _bytes_of(op, element.dtype)
-    if len(data) != size:
+    if len(data) > size:
+        raise refuse(op, f"the constant has {len(data)} bytes of data", f"accepted: {size} bytes for {type_}")
+    if len(data) < size:
         raise refuse(
             op,
             f"the data of the constant is not in the payload: {len(data)} bytes of {size}",

@@ -12,6 +12,7 @@ from stepladder.extension.lib import faults
 from stepladder.mlir import diagnostics, ssa_names
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.nesting import check_nesting
+from stepladder.mlir.unreadable import check_readable
 from stepladder.mlir.xetile import dialect as xetile
 from stepladder.payload import stablehlo
 from stepladder.payload.binding import bind, computes_shapes
@@ -49,10 +50,11 @@ def parse_payload(text: str, name: str) -> ir.Module:
 
     Raises:
         StepladderError: text that does not parse, with the file, the line and the parser's message, or text that nests
-            too deeply.
+            too deeply or has names or resources that cannot be read.
     """
     diagnostics.name_payload(name)
     check_nesting(text, name)
+    check_readable(text, name)
     try:
         module = ir.Module.parse(text)
     except ir.MLIRError as error:

@@ -17,6 +17,7 @@ from stepladder.extension.lib import faults
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import interpreter, ir
 from stepladder.mlir.nesting import check_nesting
+from stepladder.mlir.unreadable import check_readable
 from stepladder.pipeline.sequences import sequences_by_name
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.files import read_text
@@ -157,6 +158,7 @@ def parse(
     """
     text = declared(path, including, parsed)
     check_nesting(text, str(path))
+    check_readable(text, str(path))
     try:
         if text == read_text(str(path))[0]:  # may be any module, also one that the text does not open
             module: ir.Module = ir.Module.parseFile(str(path)).operation.opview  # type: ignore[assignment]

@@ -22,14 +22,16 @@ def read_text(path: str) -> tuple[str, str]:
     """Returns the text of a file and the name that messages call it by; `-` is standard input.
 
     Args:
-        path: of a file of UTF-8, or `-`.
+        path: of a file of UTF-8, with or without a byte order mark, or `-`.
 
     Raises:
         StepladderError: no such file, a folder, or not text.
     """
     name = "<stdin>" if path == STANDARD else path
     try:
-        return sys.stdin.buffer.read().decode() if path == STANDARD else Path(path).read_text(encoding="utf-8"), name
+        if path == STANDARD:
+            return sys.stdin.buffer.read().decode("utf-8-sig"), name
+        return Path(path).read_text(encoding="utf-8-sig"), name
     except UnicodeDecodeError:
         raise StepladderError("not a text file", location=name) from None
     except OSError as error:

@@ -130,7 +130,7 @@ ARITHMETIC: dict[str, Callable[..., Array]] = {
     "math.rsqrt": lambda arrays, x: 1 / arrays.xp.sqrt(x),
     "math.erf": lambda arrays, x: arrays.erf(x),
     "math.erfc": lambda arrays, x: arrays.erfc(x),
-    "math.powf": lambda arrays, x, y: x**y,
+    "math.powf": _of("float_power"),  # of a scalar 0.5, `**` is the square root, of -inf a NaN
     "math.fma": lambda arrays, x, y, z: x * y + z,
 }
 

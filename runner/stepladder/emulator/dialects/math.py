@@ -70,7 +70,7 @@ for _name, _numpy in {
     "log10": np.log10,
     "log1p": np.log1p,
     "log2": np.log2,
-    "powf": np.power,
+    "powf": np.float_power,  # np.power takes the square root for a scalar exponent of 0.5, of -inf a NaN
     "round": _round_away,
     "roundeven": np.rint,
     "sin": np.sin,

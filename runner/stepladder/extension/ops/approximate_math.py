@@ -27,7 +27,8 @@ class ApproximateMath(Tc.Operation, name="approximate_math"):
 
     The relative error of a sigmoid is at most (8 + 1.5 |y|) 2^-24, and that of h at most 2^-17 + 3 |y| 2^-24, where y
     is the exponent of 2, against the 2^-12 and 2^-9 of a rounding to f16 and bf16. A quotient below 2^-126 times the
-    numerator is 0. Other uses of the functions stay.
+    numerator is 0. Other uses of the functions stay, and so do quotients whose numerator has an exponential: as in
+    `exp(v) / (1 + exp(v))`, it may be as large as the denominator, of which the reciprocal is 0 from 2^126 on.
 
     Operands: a handle to any op with the `linalg.generic` below.
     """
@@ -36,6 +37,7 @@ class ApproximateMath(Tc.Operation, name="approximate_math"):
 
 
 _LOG2_E = 1 / math.log(2)
+_EXPONENTIALS = ("math.exp", "math.exp2")
 # erfc(v) exp(v^2) for v >= 0 as a polynomial in t = 1 / (1 + P v) without a constant term: a relative error of at
 # most 4.8e-6, by Lawson's iteration.
 _ERFC_SCALE = 0.43
@@ -112,10 +114,24 @@ def _summand_of(total: ir.Value, *names: str) -> ir.Operation | None:
     return None
 
 
+def _has_exponential(value: ir.Value) -> bool:
+    """Tells whether a value of a body is computed from an exponential."""
+    makers, body = [producer(value)], []
+    while makers:
+        maker = makers.pop()
+        if maker is None or maker in body:
+            continue
+        if maker.name in _EXPONENTIALS:
+            return True
+        body.append(maker)
+        makers += [producer(operand) for operand in maker.operands]
+    return False
+
+
 def _rewrite_quotient(op: ir.Operation, rewriter: Rewriter) -> None:
     """Rewrites n / (1 + exp(v))."""
-    function = _summand_of(op.operands[1], "math.exp", "math.exp2")
-    if function is None:
+    function = _summand_of(op.operands[1], *_EXPONENTIALS)
+    if function is None or _has_exponential(op.operands[0]):
         return
     with ir.InsertionPoint(op), op.location:
         value = function.operands[0]

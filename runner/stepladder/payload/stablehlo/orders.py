@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.diagnostics import location_text
-from stepladder.mlir.traverse import attributes_of, walk
+from stepladder.mlir.traverse import attributes_of, producer, walk
 from stepladder.payload.stablehlo.builder import Tensor, constant, created, gather, iota, where
 from stepladder.runtime.errors import StepladderError
 
@@ -72,9 +72,21 @@ def _sorted(op: ir.Operation) -> list[Tensor]:
         others = tensor.expand(wide, [*range(rank - 1), rank])
         operands += [where(is_behind, mine, others), where(is_behind, others, mine)]
     # Of two elements, the one behind is asked whether it is before the other one.
-    is_swapped = _elementwise(op.regions[0].blocks[0], operands, wide)
-    places = _counted(is_swapped ^ is_behind)
+    block = op.regions[0].blocks[0]
+    is_before = _elementwise(block, operands, wide) ^ is_behind
+    # Of a comparison such as GE, which is true of equal elements, no element is before itself.
+    places = _counted(is_before if _is_strict(block) else is_before & ~here.equals(other))
     return [result.transpose(back) for result in _at(moved, places, shape[-1])]
+
+
+def _is_strict(block: ir.Block) -> bool:
+    """Tells whether a body is a comparison that no element and itself fulfil."""
+    last = producer(list(block.operations)[-1].operands[0])
+    return (
+        last is not None
+        and last.name == "stablehlo.compare"
+        and any(f" {direction}>" in str(last.attributes["comparison_direction"]) for direction in ("LT", "GT"))
+    )
 
 
 def _counted(is_before: Tensor) -> Tensor:
