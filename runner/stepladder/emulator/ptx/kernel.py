@@ -67,7 +67,15 @@ class Kernel:
         for variable in (*module.variables, *self.function.parameters):
             builder.location = f"{file}:{variable.line}:{variable.column}"
             self._declare(scope, variable)
-        flow = Flow(builder, slots, self._declare, self._locate, lambda statement: statement.mnemonic, (called, scope))
+        flow = Flow(
+            builder,
+            slots,
+            self._declare,
+            self._locate,
+            lambda statement: statement.mnemonic,
+            (called, scope),
+            module.target,
+        )
         assert self.function.body is not None
         flow.add(self.function.body, Scope(slots, scope))
         flow.emit(None)

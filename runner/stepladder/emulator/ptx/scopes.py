@@ -81,6 +81,7 @@ class Scope:
         slots: of the function.
         parent: the scope around it.
         variables: in memory, by name: the width of their addresses, and what gives them.
+        spaces: of these variables, as they are declared; those of a function's parameters are not known.
         labels: by name, ids that are unique in the function.
     """
 
@@ -88,6 +89,7 @@ class Scope:
         self.slots = slots
         self.parent = parent
         self.variables: dict[str, int | Callable[[Fiber], Value]] = {}
+        self.spaces: dict[str, str] = {}
         self.labels: dict[str, object] = {}
         self._registers: dict[str, Register] = {}
         self._ranges: dict[str, tuple[int, PtxType]] = {}
@@ -147,6 +149,16 @@ class Scope:
         if name in self.variables:
             return self.variables[name]
         return self.parent.variable(name) if self.parent is not None else None
+
+    def space(self, name: str) -> str | None:
+        """Returns the space of a variable in this scope or one around it, None where it is not known.
+
+        Args:
+            name: as it is written.
+        """
+        if name in self.variables or self.parent is None:
+            return self.spaces.get(name)
+        return self.parent.space(name)
 
     def label(self, name: str) -> object | None:
         """Returns the object that represents a label of this scope or one around it, None where there is none.

@@ -95,7 +95,7 @@ def atom(site: Site) -> None:
     """An atomic update of a value in memory, or of each of several adjacent ones; `atom` returns the previous value."""
     ordering = site.choice(("relaxed", "acquire", "release", "acq_rel"), "relaxed")
     scope = order.scope_of(site, "gpu")
-    space = addresses.space_of(site)
+    space = addresses.space_of(site, 1 if site.family == "atom" else 0)
     operation = site.choice(_OPERATIONS)
     site.flag("noftz")
     site.hints()
@@ -105,7 +105,7 @@ def atom(site: Site) -> None:
     if len(found) != 1 or found[0].width not in (16, 32, 64):
         raise site.error("with these types")
     type_ = found[0]
-    if count > 1 and (type_.kind != "f" or count * type_.bytes > _LONGEST or space not in ("", "global")):
+    if count > 1 and (type_.kind != "f" or count * type_.bytes > _LONGEST or space not in ("generic", "global")):
         raise site.error("of this many elements")
     gives = site.family == "atom"
     wanted = 1 + gives + (2 if operation == "cas" else 1)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ACQUIRES", "ORDERS", "RELEASES", "SCOPES", "acquire", "fence", "release", "scope_of"]
 
-ORDERS = ("weak", "relaxed", "acquire", "release", "acq_rel", "volatile", "mmio", "sc")
+ORDERS = ("weak", "relaxed", "acquire", "release", "acq_rel", "volatile", "sc")
 RELEASES = ("release", "acq_rel", "sc")
 ACQUIRES = ("acquire", "acq_rel", "sc")
 
