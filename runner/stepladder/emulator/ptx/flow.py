@@ -135,7 +135,7 @@ class Flow:
             self._call(statement, scope)
             return
         if self.functions is not None and scope.register(calls.callee_of(statement)) is not None:
-            items = calls.by_address(statement, self.functions[0], self.inside)
+            items = calls.by_address(statement, *self.functions, self.inside)
             self.add(syntax.Block(tuple(items)), Scope(self.slots, scope))
             return
         self.parts[-1].lines.append(line)
@@ -157,7 +157,7 @@ class Flow:
         assert self.functions is not None
         function = self.functions[0][calls.callee_of(statement)]
         if function.name in self.inside:
-            raise StepladderError(f"{function.name} calls itself", location=self.locate(statement))
+            raise StepladderError(f"{function.name} calls itself: recursion is not supported", location=self.locate(statement))
         try:
             body, inner, end = calls.in_place(statement, function, scope, Scope(self.slots, self.functions[1]))
         except StepladderError as error:

@@ -59,7 +59,7 @@ class Kernel:
         self.name = self.function.name
         self.location = f"{file}:{self.function.line}:{self.function.column}"
         called = {function.name: function for function in module.functions if not function.is_kernel and function.body}
-        self.variables = Variables(calls.addresses(called))
+        self.variables = Variables(calls.addresses(module))
         builder = Builder()
         slots = Slots(builder)
         scope = Scope(slots)
