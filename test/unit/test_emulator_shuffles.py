@@ -37,7 +37,9 @@ def shuffled(mode: str, offset: str, width: str, *, threads: int = 64) -> str:
 def test_offsets_that_differ_by_thread(mode: str, source: Callable[[int, int], int], width: int) -> None:
     offset = "%seven = arith.constant 7 : i32\n%offset = arith.remui %v, %seven : i32"
     outcome = run_clean(shuffled(mode, offset, f"%width = arith.constant {width} : i32"), INTS)
-    for thread, got in enumerate(outcome.arguments[0]):
+    found = outcome.arguments[0]
+    assert found is not None
+    for thread, got in enumerate(found):
         other = source(thread % 32, thread % 7)
         is_inside = thread % 32 < width and 0 <= other < width
         assert got == (thread - thread % 32 + other if is_inside else -1)
@@ -67,6 +69,7 @@ def test_a_width_for_each_warp() -> None:
         %more = arith.muli %warp, %sixteen : i32
         %width = arith.addi %more, %sixteen : i32"""
     found = run_clean(shuffled("xor", OFFSET, width), INTS).arguments[0]
+    assert found is not None
     assert found[:32].tolist() == [-1] * 32
     assert found[32:].tolist() == [32 + (lane ^ 16) for lane in range(32)]
 

@@ -12,6 +12,8 @@ from stepladder.emulator.ptx.kernel import Kernel
 from stepladder.emulator.ptx.parser import parse
 from stepladder.runtime.errors import StepladderError
 
+SUMS = "{%r0, %r1, %r2, %r3}"
+
 
 def is_known(opcode: tuple[str, ...], family: str) -> bool:
     try:
@@ -52,7 +54,20 @@ def test_families_of_the_tables_are_registered() -> None:
             "mbarrier.arrive.release.shared.b64 _, [%r1];",
             "PTX has no mbarrier.arrive.release.shared.b64: without one of .cta, .cluster",
         ),
-        ("add.f32x2 %d1, %d2, %d3;", "PTX has no add.f32x2: sm_90a lacks it, which sm_100 has"),
+        ("add.f32x2 %d1, %d2, %d3;", "sm_90a has no add.f32x2: it needs sm_100 or later"),
+        (
+            "cp.reduce.async.bulk.shared::cta.global.bulk_group.add.u32 [%r1], [%x], 16;",
+            "cp.reduce.async.bulk.shared::cta.global.bulk_group.add.u32: with .shared::cta",
+        ),
+        ("add.u32.fast %r1, %r2, %r3;", "the emulator does not support add.u32.fast with .fast"),
+        (
+            f"mma.sync.aligned.m16n8k8.row.col.satfinite.f32.f16.f16.f32 {SUMS}, {{%r4, %r5}}, {{%r6}}, {SUMS};",
+            "with .satfinite: only sums of .s32 have it",
+        ),
+        (
+            f"mma.sync.aligned.m16n8k8.col.row.f32.f16.f16.f32 {SUMS}, {{%r4, %r5}}, {{%r6}}, {SUMS};",
+            "with these layouts: expected .row.col",
+        ),
         # Operands that a form does not take.
         ("setp.lt.f16 %p1|%p2, %h1, %h2;", "the emulator does not support setp.lt.f16 with two results"),
         ("match.any.sync.b32 %r1|%p1, %r2, -1;", "match.any.sync.b32 with a predicate as second result"),

@@ -100,7 +100,7 @@ def shuffle(fiber: Fiber, op: Instruction, value: Value, offset: Value, width: V
 
 
 def _width_of_shuffle(fiber: Fiber, op: Instruction, width: Value) -> Value:
-    """Returns how many lanes of a warp exchange values; what differs in a warp, or is more than it has, is a finding."""
+    """Returns how many lanes of a warp exchange values; what a warp does not have is a finding."""
     group = fiber.group
     if values.is_uniform(width) and 1 <= width <= group.warp:
         return int(width)

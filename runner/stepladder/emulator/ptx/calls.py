@@ -133,7 +133,8 @@ def by_address(
         name: function
         for name, function in functions.items()
         if name in known
-        and (len(function.returned), len(function.parameters)) == (len(returned), len(given)) and name not in inside
+        and (len(function.returned), len(function.parameters)) == (len(returned), len(given))
+        and name not in inside
     }
     if not meant:
         yield made("trap")

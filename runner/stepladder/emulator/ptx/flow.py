@@ -157,7 +157,9 @@ class Flow:
         assert self.functions is not None
         function = self.functions[0][calls.callee_of(statement)]
         if function.name in self.inside:
-            raise StepladderError(f"{function.name} calls itself: recursion is not supported", location=self.locate(statement))
+            raise StepladderError(
+                f"{function.name} calls itself: recursion is not supported", location=self.locate(statement)
+            )
         try:
             body, inner, end = calls.in_place(statement, function, scope, Scope(self.slots, self.functions[1]))
         except StepladderError as error:

@@ -212,6 +212,12 @@ _NOT_COMPLETING = (f"noComplete [{_OWN}] b64", f"noComplete release cta [{_OWN}]
 _WAITS = (f"[parity] [{_OWN}] b64", f"[parity] acquire|relaxed cta|cluster [{_OWN}] b64")
 _TRANSACTIONS = (f"[{_SHARED}] b64", f"relaxed cta|cluster [{_SHARED}] b64")
 
+# Asynchronous copies.
+
+_RANKS, _MODES = "1d|2d|3d|4d|5d", "tile|im2col|tile::gather4|tile::scatter4|im2col_no_offs|im2col::w|im2col::w::128"
+_BYTES = "mbarrier::complete_tx::bytes"
+_WORD_UPDATES = ("min|max u32|s32", "inc|dec u32", "and|or|xor b32")
+
 FORMS: dict[str, tuple[str, ...]] = {
     "ld": (*_joined(_LOADS, _ELEMENTS), _MMIO),
     "ldu": _joined(["[global]"], (f"[v2] {_ANY}", f"v4 {_WORDS}", "b128")),
@@ -296,6 +302,31 @@ FORMS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("mbarrier.expect_tx", "mbarrier.complete_tx"), _TRANSACTIONS),
     **dict.fromkeys(("mbarrier.init", "mbarrier.inval"), (f"[{_OWN}] b64",)),
     "cp.async": (f"ca|cg {_OWN} global [L2::cache_hint] {_PREFETCH}",),
+    "cp.async.bulk": (
+        f"shared::cluster global {_BYTES} [multicast::cluster] [L2::cache_hint]",
+        f"shared::cta global {_BYTES} [L2::cache_hint]",
+        f"shared::cluster shared::cta {_BYTES}",
+        "global shared::cta bulk_group [L2::cache_hint]",
+    ),
+    "cp.async.bulk.tensor": (
+        f"{_RANKS} shared::cluster global [{_MODES}] {_BYTES} [multicast::cluster] [L2::cache_hint]",
+        f"{_RANKS} shared::cta global [{_MODES}] {_BYTES} [L2::cache_hint]",
+        f"{_RANKS} global shared::cta [{_MODES}] bulk_group [L2::cache_hint]",
+    ),
+    "cp.reduce.async.bulk": (
+        *_joined(
+            ["global shared::cta bulk_group [L2::cache_hint]"],
+            (
+                "add u32|s32|u64|f32|f64",
+                "add noftz f16|bf16",
+                "min|max u32|s32|u64|s64|f16|bf16",
+                "inc|dec u32",
+                "and|or|xor b32|b64",
+            ),
+        ),
+        *_joined([f"shared::cluster shared::cta {_BYTES}"], ("add u32|s32|u64", *_WORD_UPDATES)),
+    ),
+    "red.async": _joined([f"relaxed cluster [shared::cluster] {_BYTES}"], ("add u32|s32|u64|s64", *_WORD_UPDATES)),
     "cp.async.mbarrier.arrive": (f"[noinc] [{_OWN}] b64",),
     "shfl.sync": ("up|down|bfly|idx b32",),
     "vote.sync": ("all|any|uni pred", "ballot b32"),

@@ -4,8 +4,9 @@
 
     [global|shared] min|max u32|s32|u64|s64
 
-A slot takes one of its modifiers; one in brackets may be left out. ptxas takes modifiers in any order, but types in
-theirs. A form that no row has is refused, with what the nearest row has instead: it would be executed as another one.
+A slot takes one of its modifiers; one in brackets may be left out. ptxas takes modifiers in any order, but types,
+spaces and layouts in theirs. A form that no row has is refused, with what the nearest row has instead: it would be
+executed as another one.
 """
 
 from __future__ import annotations
@@ -18,8 +19,14 @@ from dataclasses import dataclass
 from stepladder.emulator.ptx import form_tables
 from stepladder.runtime.errors import StepladderError
 
-_TYPE = re.compile(r"[sub]\d+(x\d)?|(b|t)?f\d+(x2)?|e\dm\dx\d|pred")
+_TYPES = re.compile(r"[sub]\d+(x\d)?|(b|t)?f\d+(x2)?|e\dm\d(x\d)?|pred")
 _ROUNDINGS = ("rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "rna")
+# Kinds of modifiers whose order says what each is for.
+_ORDERED = {
+    "type": _TYPES,
+    "space": re.compile(r"global|local|const|(shared|param)(::\w+)?"),
+    "layout": re.compile("row|col"),
+}
 _LATER = 100  # target of `FORMS_100`
 
 
@@ -29,7 +36,7 @@ class Slot:
 
     names: tuple[str, ...]
     is_optional: bool
-    is_type: bool
+    kind: str
 
 
 Row = tuple[Slot, ...]
@@ -61,11 +68,11 @@ def check(opcode: tuple[str, ...], family: str, target: str = "") -> None:
         target: such as "sm_90a"; empty where it is not known.
 
     Raises:
-        StepladderError: a form that PTX does not have; says what it has.
+        StepladderError: a form that PTX does not have; says what it has. Or a modifier that no form has.
     """
     wrong = _problem(opcode, family, target)
     if wrong is not None:
-        raise StepladderError(f"PTX has no {'.'.join(opcode)}: {wrong}")
+        raise StepladderError(wrong)
 
 
 @functools.cache
@@ -73,14 +80,31 @@ def _problem(opcode: tuple[str, ...], family: str, target: str) -> str | None:
     rows = _rows(family, later=False)
     if not rows:
         return None
+    name = ".".join(opcode)
     modifiers = opcode[family.count(".") + 1 :]
     fits = sorted((_fit(row, modifiers) for row in rows), key=lambda fit: fit.distance)
     if _is_whole(fits[0]):
         return None
     if any(_is_whole(_fit(row, modifiers)) for row in _rows(family, later=True)):
         number = re.fullmatch(r"sm_(\d+)[af]?", target)
-        return f"{target} lacks it, which sm_100 has" if number and int(number[1]) < _LATER else None
-    return _text([fit for fit in fits if fit.distance == fits[0].distance])
+        is_earlier = number is not None and int(number[1]) < _LATER
+        return f"{target} has no {name}: it needs sm_{_LATER} or later" if is_earlier else None
+    unknown = [modifier for modifier in fits[0].extra if modifier not in _known()]
+    if unknown and not _kind(unknown[0]):
+        return f"the emulator does not support {name} with .{unknown[0]}"
+    return f"PTX has no {name}: {_text([fit for fit in fits if fit.distance == fits[0].distance])}"
+
+
+@functools.cache
+def _known() -> set[str]:
+    """Returns the modifiers of all forms."""
+    return {
+        name
+        for family in form_tables.FORMS
+        for row in _rows(family, later=False)
+        for slot in row
+        for name in slot.names
+    }
 
 
 @functools.cache
@@ -89,13 +113,13 @@ def _rows(name: str, *, later: bool) -> tuple[Row, ...]:
     return tuple(tuple(map(_slot, row.split())) for row in table.get(name, ()))
 
 
-def _is_type(modifier: str) -> bool:
-    return _TYPE.fullmatch(modifier) is not None
+def _kind(modifier: str) -> str:
+    return next((kind for kind, pattern in _ORDERED.items() if pattern.fullmatch(modifier)), "")
 
 
 def _slot(text: str) -> Slot:
     names = tuple(text.strip("[]").split("|"))
-    return Slot(names, text.startswith("["), _is_type(names[0]))
+    return Slot(names, text.startswith("["), _kind(names[0]))
 
 
 def _fit(row: Row, modifiers: tuple[str, ...]) -> _Fit:
@@ -103,9 +127,9 @@ def _fit(row: Row, modifiers: tuple[str, ...]) -> _Fit:
     extra: list[str] = []
     first = len(modifiers)
     for place, modifier in enumerate(modifiers):
-        is_type = _is_type(modifier)
-        fitting = [slot for slot in free if slot.is_type == is_type]
-        if is_type:  # in their order
+        kind = _kind(modifier)
+        fitting = [slot for slot in free if slot.kind == kind]
+        if kind:
             required = next((number for number, slot in enumerate(fitting) if not slot.is_optional), len(fitting))
             fitting = fitting[: required + 1]
         taken = next((slot for slot in fitting if modifier in slot.names), None)
@@ -122,7 +146,7 @@ def _is_whole(fit: _Fit) -> bool:
 
 
 def _text(fits: Sequence[_Fit]) -> str:
-    """Returns what is wrong, by the rows that are nearest."""
+    """Returns what is wrong with a form, by the rows that are nearest."""
     names = dict.fromkeys(name for fit in fits for slot in fit.missing[:1] for name in slot.names)
     wanted = f"{'one of ' if len(names) > 1 else ''}.{', .'.join(names)}" if names else ""
     if not fits[0].extra:

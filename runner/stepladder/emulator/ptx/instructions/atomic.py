@@ -27,67 +27,38 @@ if TYPE_CHECKING:
 
 _OPERATIONS = ("exch", "cas", "add", "inc", "dec", "min", "max", "and", "or", "xor")
 _LONGEST = 16  # bytes of a vector
-_BITS: dict[str, Callable] = {
-    "and": lambda old, own: old & own,
-    "or": lambda old, own: old | own,
-    "xor": lambda old, own: old ^ own,
-}
-# The kinds of types that each takes.
-_KINDS = {
-    "exch": "b",
-    "cas": "b",
-    "and": "b",
-    "or": "b",
-    "xor": "b",
-    "add": "usf",
-    "min": "usf",
-    "max": "usf",
-    "inc": "u",
-    "dec": "u",
+_BITS: dict[str, Callable] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+_OF_FLOATS: dict[str, Callable] = {"add": np.add, "min": np.fmin, "max": np.fmax}
+_OF_INTEGERS: dict[str, Callable] = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "inc": lambda old, own: np.where(old >= own, 0, old + 1),
+    "dec": lambda old, own: np.where((old == 0) | (old > own), own, old - 1),
 }
 
 
-def combination(site: Site, operation: str, type_: PtxType) -> Callable[[int, int], int]:
+def combination(operation: str, type_: PtxType) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """Returns the function that an atomic instruction applies to the bits in memory and those of its operand.
 
     Args:
-        site: the instruction, for errors.
         operation: its name, such as "add".
         type_: of the operands.
 
-    Raises:
-        StepladderError: a type that the operation does not accept.
+    Returns:
+        A function of two arrays of bits, which returns an array.
     """
-    if type_.kind not in _KINDS[operation]:
-        raise site.error("with these types")
-    width = type_.width
     if operation == "exch":
         return lambda old, own: own
     if operation in _BITS:
         return _BITS[operation]
     if type_.kind == "f":
-        function = {"add": np.add, "min": np.fmin, "max": np.fmax}[operation]
-
-        def of_floats(old: int, own: int) -> int:
-            found = function(types.floats(old, type_), types.floats(own, type_))
-            return int(types.from_floats(np.asarray(found), type_))
-
-        return of_floats
-
-    def of_integers(old: int, own: int) -> int:
-        left, right = types.number(old, type_), types.number(own, type_)
-        match operation:
-            case "add":
-                found = left + right
-            case "inc":
-                found = 0 if left >= right else left + 1
-            case "dec":
-                found = right if left == 0 or left > right else left - 1
-            case _:
-                found = (min if operation == "min" else max)(left, right)
-        return types.wrap(found, width)
-
-    return of_integers
+        of_floats = _OF_FLOATS[operation]
+        return lambda old, own: types.from_floats(
+            of_floats(types.floats(old, type_), types.floats(own, type_)).astype(type_.dtype), type_
+        )
+    of_integers = _OF_INTEGERS[operation]
+    return lambda old, own: types.stored(of_integers(types.number(old, type_), types.number(own, type_)), type_.width)
 
 
 @instruction("atom", "red")
@@ -102,8 +73,8 @@ def atom(site: Site) -> None:
     vector = site.match("v[248]")
     count = int(vector[0][1:]) if vector else 1
     found = site.types()
-    if len(found) != 1 or found[0].width not in (16, 32, 64):
-        raise site.error("with these types")
+    if len(found) != 1:
+        raise site.error("of these types")
     type_ = found[0]
     if count > 1 and (type_.kind != "f" or count * type_.bytes > _LONGEST or space not in ("generic", "global")):
         raise site.error("of this many elements")
@@ -113,7 +84,7 @@ def atom(site: Site) -> None:
     base, offset = site.address(1 if gives else 0)
     places = range(1 + gives, wanted)
     element = types.register(type_.width)
-    combine = combination(site, operation, type_) if operation != "cas" else None
+    combine = combination(operation, type_) if operation != "cas" else None
 
     def execute(fiber: Fiber, op: Instruction, address: Value, *numbers: Value) -> Value:
         address = addresses.at(address, offset)
@@ -128,13 +99,15 @@ def atom(site: Site) -> None:
         for part, allocation, start, remote in addresses.parts(fiber, op, space, address, element.bytes, ()):
             access = addresses.access(part, op, allocation, start, element, (), of_any_block=remote, verb="updates")
 
-            def after(number: int, old: Value, part: Fiber = part) -> int:
-                lane = part.lanes[number]
+            def after(numbers: np.ndarray, old: np.ndarray, part: Fiber = part) -> np.ndarray:
+                lanes = part.lanes[numbers]
                 if combine is None:
-                    return int(own[1][lane]) if old == own[0][lane] else int(old)
-                return combine(int(old), int(own[0][lane]))
+                    return np.where(old == own[0][lanes], own[1][lanes], old)
+                return combine(old, own[0][lanes])
 
-            before[part.lanes] = atomics.update(part, op, access, after, None)
+            before[part.lanes] = atomics.update(part, op, access, after, None, of_arrays=True)
+        if ordering == "relaxed" and order.is_idle(fiber):
+            return before
         for lane in fiber.lanes:
             place = addresses.of_lane(address, lane)
             where = "shared" if "shared" in space or addresses.is_shared_address(place) else "global"
@@ -199,6 +172,7 @@ def fence_proxy(site: Site) -> None:
         tensor_maps.acquire(site)
         return
     if kind != "async":
+        site.count(0)
         # There is one address for each element.
         site.rest.clear()
         return
