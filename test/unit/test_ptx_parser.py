@@ -123,8 +123,8 @@ def test_all_unknown_instructions_are_reported_at_once() -> None:
 
 
 def test_a_type_that_registers_do_not_have() -> None:
-    error = refusal("  .reg .b128 %q<2>;")
-    assert (error.location, error.message) == ("k.ptx:25:3", "registers of type .b128 are not supported")
+    error = refusal("  .reg .b256 %q<2>;")
+    assert (error.location, error.message) == ("k.ptx:25:3", "registers of type .b256 are not supported")
 
 
 @pytest.mark.parametrize(

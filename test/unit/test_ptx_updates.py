@@ -94,3 +94,37 @@ BEHIND:
   cvt.s64.s32 %d1, %r3;
   st.global.u64 [%y], %d1;""")
     assert found.tolist() == ([-1] * 16 + [7] * 16) * 2
+
+
+def test_numbers_of_128_bits() -> None:
+    """Each thread adds 1 by `cas`; both halves are compared and exchanged together."""
+    found = run_clean(
+        """
+  .reg .b128 %q<5>;
+  setp.eq.u32 %p1, %t, 0;
+  mov.b64 %d1, 0xFFFFFFFFFFFFFFF0;
+  mov.b64 %d2, 5;
+  mov.b128 %q1, {%d1, %d2};
+  @%p1 st.shared.b128 [number], %q1;
+  bar.sync 0;
+  ld.relaxed.cta.shared.b128 %q1, [number];
+AGAIN:
+  mov.b128 {%d1, %d2}, %q1;
+  add.cc.u64 %d3, %d1, 1;
+  addc.u64 %d4, %d2, 0;
+  mov.b128 %q2, {%d3, %d4};
+  mov.b128 %q3, %q1;
+  atom.shared.cas.b128 %q1, [number], %q3, %q2;
+  mov.b128 {%d5, %d6}, %q1;
+  setp.ne.u64 %p2, %d5, %d1;
+  @%p2 bra AGAIN;
+  st.global.u64 [%y], %d6;
+  bar.sync 0;
+  mov.b128 %q2, {%d1, %d2};
+  @%p1 atom.exch.shared.b128 %q4, [number], %q2;
+  @%p1 st.global.b128 [%Y], %q4;""",
+        shared=".shared .align 16 .b8 number[16];",
+    )
+    assert found[:2].tolist() == [64 - 16, 6]
+    assert set(found[2:].tolist()) == {5, 6}
+    assert 14 <= (found[2:] == 5).sum() <= 16

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.core import values
+from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.dialects import nvvm
 from stepladder.emulator.hardware import mbarriers
 from stepladder.emulator.memory import atomics, pointers
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.ptx.site import Site
 
 _OPERATIONS = ("exch", "cas", "add", "inc", "dec", "min", "max", "and", "or", "xor")
-_LONGEST = 16  # bytes of a vector
+_WIDE = Scalar("i128", np.dtype([("lower", np.int64), ("upper", np.int64)]), 128)
 _BITS: dict[str, Callable] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 _OF_FLOATS: dict[str, Callable] = {"add": np.add, "min": np.fmin, "max": np.fmax}
 _OF_INTEGERS: dict[str, Callable] = {
@@ -72,22 +73,23 @@ def atom(site: Site) -> None:
     site.hints()
     vector = site.match("v[248]")
     count = int(vector[0][1:]) if vector else 1
-    found = site.types()
-    if len(found) != 1:
-        raise site.error("of these types")
-    type_ = found[0]
-    if count > 1 and (type_.kind != "f" or count * type_.bytes > _LONGEST or space not in ("generic", "global")):
-        raise site.error("of this many elements")
+    is_wide = site.flag("b128")
+    type_ = PtxType("b64", "b", 64) if is_wide else site.types(1)[0]
     gives = site.family == "atom"
     wanted = 1 + gives + (2 if operation == "cas" else 1)
     site.count(wanted, wanted + 1)
     base, offset = site.address(1 if gives else 0)
     places = range(1 + gives, wanted)
-    element = types.register(type_.width)
+    element = _WIDE if is_wide else types.register(type_.width)
     combine = combination(operation, type_) if operation != "cas" else None
 
     def execute(fiber: Fiber, op: Instruction, address: Value, *numbers: Value) -> Value:
         address = addresses.at(address, offset)
+        if is_wide:
+            before = update(
+                fiber, op, address, *(_paired(fiber, *halves) for halves in zip(numbers[::2], numbers[1::2]))
+            )
+            return before["lower"], before["upper"]
         if count == 1:
             return update(fiber, op, address, *numbers)
         pointers.check_alignment(fiber, op, address, count * element.bytes)
@@ -117,13 +119,21 @@ def atom(site: Site) -> None:
 
     given = [part for number in places for part in site.elements(number)]
     targets = site.elements(0) if gives else ()
-    if len(given) != len(places) * count or (gives and len(targets) != count):
+    registers = 2 if is_wide else count
+    if len(given) != len(places) * registers or (gives and len(targets) != registers):
         raise site.error(f"with other registers than for {count} elements")
     operands = [base, *(site.read(part, type_) for part in given)]
     if gives:
         site.emit(execute, operands, [site.write(target, type_.width) for target in targets])
     else:
         site.emit(lambda fiber, op, *given: _without_result(execute, fiber, op, *given), operands, ())
+
+
+def _paired(fiber: Fiber, lower: Value, upper: Value) -> np.ndarray:
+    """Returns two halves as one number of each thread."""
+    made = np.zeros(fiber.count, _WIDE.dtype)
+    made["lower"], made["upper"] = lower, upper
+    return made
 
 
 def _without_result(execute: Callable, fiber: Fiber, op: Instruction, *operands: Value) -> None:

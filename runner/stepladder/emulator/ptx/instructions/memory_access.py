@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.ptx.site import Site
     from stepladder.emulator.ptx.syntax import Statement
 
+_B64 = PtxType("b64", "b", 64)
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
 
@@ -41,7 +42,10 @@ def _form(site: Site, operand: int) -> tuple[str, str, str, PtxType, int]:
     scope = order.scope_of(site)
     space = addresses.space_of(site, operand)
     count = _VECTORS[site.choice(tuple(_VECTORS), "")] if any(name in site.rest for name in _VECTORS) else 1
-    type_ = site.type("subf", (8, 16, 32, 64))
+    if site.flag("b128"):
+        count, type_ = 2, _B64
+    else:
+        type_ = site.type("subf", (8, 16, 32, 64))
     site.hints()
     return ordering, scope, space, type_, count
 

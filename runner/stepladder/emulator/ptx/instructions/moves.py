@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _SPACES = ("const", "global", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry")
 _SHARED_END = 17 << RANK_SHIFT  # addresses below are in shared memory
 _PRIVATE = range(0x10_0000_0000, 0x7F00_0000_0000)  # addresses of threads' own memory
+_B64 = PtxType("b64", "b", 64)
 _DIRECTED = ("rm", "rp", "rz")
 _WIDE = ("f32", "f64")
 _TO_INTEGER: dict[str, Callable] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
@@ -35,6 +36,9 @@ _TO_INTEGER: dict[str, Callable] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.f
 @instruction("mov", is_pure=True)
 def mov(site: Site) -> None:
     """A register, an immediate, an address or a special register to a register; or parts of one to and from others."""
+    if site.flag("b128"):
+        _move_halves(site)
+        return
     (type_,) = site.types(1)
     site.count(2)
     target, source = site.operands
@@ -45,6 +49,15 @@ def mov(site: Site) -> None:
     else:
         # Sums of wgmma in flight may be renamed: no instruction of the hardware does so.
         site.emit(_same, [site.read(source, type_)], [site.write(target, type_.width)], holds=True)
+
+
+def _move_halves(site: Site) -> None:
+    site.count(2)
+    targets, sources = site.elements(0), site.elements(1)
+    if len(targets) != 2 or len(sources) != 2:
+        raise site.error("of these operands: expected registers of .b128, or two of .b64")
+    reads = [site.read(source, _B64) for source in sources]
+    site.emit(lambda fiber, op, *halves: halves, reads, [site.write(target, 64) for target in targets])
 
 
 def _same(fiber: Fiber, op: Instruction, value: Value) -> Value:
