@@ -126,6 +126,19 @@ def test_calls_by_address() -> None:
     assert {finding.kind for finding in outcome.findings} == {"assumption"}  # `nothing` takes no number
 
 
+def test_a_function_whose_address_is_not_used_is_not_called_by_address() -> None:
+    again = """.func (.param .b64 back) again(.param .b64 number) {
+  .reg .b64 %n; .param .b64 p0; .param .b64 r0;
+  ld.param.b64 %n, [number];
+  st.param.b64 [p0], %n;
+  call.uni (r0), again, (p0);
+  ret;
+}
+"""
+    text = kernel(_BY_ADDRESS.replace("ADD", ""), head=HEAD + _FUNCTION + _DOUBLES + again)
+    assert not run(text, np.arange(64))[1].findings
+
+
 def test_threads_meet_after_a_trap_that_none_comes_to() -> None:
     y, outcome = run(
         kernel("""
@@ -149,7 +162,7 @@ TOGETHER:
         ("call.uni (r0), both, (p0, p0);", "both takes 1 variables, and the call names 2"),
         ("call.uni both, (p0);", "both returns 1 variables, and the call names 0"),
         ("call.uni (r0), both, (%d1);", "number of both is not a variable of the call, %d1"),
-        ("call.uni (r0), again, (p0);", "again calls itself"),
+        ("call.uni (r0), again, (p0);", "again calls itself: recursion is not supported"),
         ("call.uni (r0), other, (p0);", "of other: of functions without a body it knows __assertfail and vprintf"),
     ],
 )

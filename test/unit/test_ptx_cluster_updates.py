@@ -161,17 +161,20 @@ def test_reductions_of_boxes(operation: str, type_: str, finds: int) -> None:
     [
         (
             "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.f32 [%r1], %r2, [%r3];",
-            "with .add: expected one of u32, s32, u64, s64",
+            "with .f32: expected one of .u32, .s32, .u64, .s64",
         ),
-        ("red.async.relaxed.gpu.shared::cluster.mbarrier::complete_tx::bytes.inc.u32 [%r1], 1, [%r3];", "of .cluster"),
+        (
+            "red.async.relaxed.gpu.shared::cluster.mbarrier::complete_tx::bytes.inc.u32 [%r1], 1, [%r3];",
+            "expected .cluster",
+        ),
         (
             "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.f32 [%r1], [%r2], 16,"
             " [%r3];",
-            "with .add: expected one of u32, s32, u64",
+            "with .f32: expected one of .u32, .s32, .u64",
         ),
         (
             "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f32 [%d1], [%r2], 16;",
-            "with .min: expected one of u32, s32, u64, s64, f16, bf16",
+            "with .f32: expected one of .u32, .s32, .u64, .s64, .f16, .bf16",
         ),
         (
             "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b64 [%r1], {%d1, %d2, %d3, %d4}, [%r3];",

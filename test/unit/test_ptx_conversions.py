@@ -80,18 +80,18 @@ def test_integers_that_saturate_at_one() -> None:
 @pytest.mark.parametrize(
     "instruction, message",
     [
-        ("cvt.f16.f32 %h1, %r1;", "without a rounding: expected .rn, .rz, .rm, .rp"),
-        ("cvt.rn.f32.f16 %r1, %h1;", "with the rounding .rn: expected none"),
-        ("cvt.s32.f32 %r1, %r2;", "without a rounding: expected .rni, .rzi, .rmi, .rpi"),
-        ("cvt.rn.s32.f32 %r1, %r2;", "with the rounding .rn: expected .rni, .rzi, .rmi, .rpi"),
-        ("cvt.rna.f16.f32 %h1, %r2;", "with the rounding .rna: expected .rn, .rz, .rm, .rp"),
+        ("cvt.f16.f32 %h1, %r1;", "without one of .rn, .rz, .rm, .rp"),
+        ("cvt.rn.f32.f16 %r1, %h1;", "PTX has no cvt.rn.f32.f16: with .rn"),
+        ("cvt.s32.f32 %r1, %r2;", "without one of .rni, .rzi, .rmi, .rpi"),
+        ("cvt.rn.s32.f32 %r1, %r2;", "with .rn: expected one of .rni, .rzi, .rmi, .rpi"),
+        ("cvt.rna.f16.f32 %h1, %r2;", "with .rna: expected one of .rn, .rz, .rm, .rp"),
         ("cvt.rn.sat.bf16.f32 %h1, %r2;", r"with \.sat"),
         # Arithmetic of types that it does not have.
-        ("add.b32 %r1, %r2, %r3;", "of .b32: expected one of u16, s16, u32"),
-        ("and.u32 %r1, %r2, %r3;", "of .u32: expected one of pred, b16, b32, b64"),
-        ("abs.u32 %r1, %r2;", "of .u32: expected one of s16, s32, s64, f16"),
-        ("rem.f32 %r1, %r2, %r3;", "of .f32: expected one of u16"),
-        ("rcp.approx.f16 %h1, %h2;", "of .f16: expected one of f32, f64"),
+        ("add.b32 %r1, %r2, %r3;", "with .b32: expected one of .u16, .s16, .u32"),
+        ("and.u32 %r1, %r2, %r3;", "with .u32: expected one of .pred, .b16, .b32, .b64"),
+        ("abs.u32 %r1, %r2;", "with .u32: expected one of .s16, .s32, .s64, .f16"),
+        ("rem.f32 %r1, %r2, %r3;", "with .f32: expected one of .u16"),
+        ("rcp.approx.f16 %h1, %h2;", "with .f16: expected .f32"),
     ],
 )
 def test_instructions_that_ptxas_refuses(instruction: str, message: str) -> None:

@@ -58,6 +58,12 @@ WORDS = [
     ("bfe.s32 %r0, %r1, 2, 3;", lambda x: (x >> 2 & 7) - (8 if x >> 2 & 4 else 0)),
     ("bfi.b32 %r0, %r1, 0xF0F0, 4, 6;", lambda x: 0xF0F0 & ~0x3F0 | (x & 63) << 4),
     ("szext.clamp.s32 %r0, %r1, 3;", lambda x: (x & 7) - (8 if x & 4 else 0)),
+    (
+        "szext.wrap.s32 %r0, 0xABCD, %r1;",
+        lambda x: (0xABCD & (1 << x % 32) - 1) - ((0xABCD << 1 & 1 << x % 32) and 1 << x % 32),
+    ),
+    ("bmsk.wrap.b32 %r0, %r1, 5;", lambda x: (0x1F << x % 32) & 0xFFFFFFFF),
+    ("mad24.hi.sat.s32 %r0, 0x7FFFFF, 0x7FFFFF, 0x7FFFFFFF;", lambda x: 2**31 - 1),
     ("bmsk.clamp.b32 %r0, %r1, 5;", lambda x: (0x1F << x) & 0xFFFFFFFF),
     ("bmsk.clamp.b32 %r0, %r1, 256;", lambda x: (0xFFFFFFFF << x) & 0xFFFFFFFF),
     ("bmsk.clamp.b32 %r0, 0x100, %r1;", lambda x: 0),
@@ -190,6 +196,8 @@ WORDS = [
     ("fns.b32 %r0, 0x00010110, 8, -2;", lambda x: 4),
     ("fns.b32 %r0, 0x00010110, 8, 0;", lambda x: 8),
     ("cvt.pack.sat.s8.s32.b32 %r0, -300, %r1, 0x00050007;", lambda x: 0x00070000 | 0x80 << 8 | x),
+    ("cvt.pack.sat.s4.s32.b32 %r0, -300, %r1, 0x12;", lambda x: 0x12 << 8 | 8 << 4 | min(x, 7)),
+    ("cvt.pack.sat.u2.s32.b32 %r0, 9, %r1, 5;", lambda x: 5 << 4 | 3 << 2 | min(x, 3)),
     ("cvt.pack.sat.u16.s32 %r0, 70000, -5;", lambda x: 0xFFFF0000),
 ]
 GIVEN = """

@@ -117,32 +117,33 @@ def test_all_unknown_instructions_are_reported_at_once() -> None:
     assert error.location == "k.ptx:25:3"
     assert list(error.notes) == [
         "k.ptx:26:3: the emulator does not support tcgen05.ld.x1, and in 1 more place",
-        "k.ptx:27:3: the emulator does not support add.f128 with these types",
+        "k.ptx:27:3: PTX has no add.f128: with .f128: expected one of .u16, .s16, .u32, .s32, .u64, .s64, .f16, "
+        ".f16x2, .bf16, .bf16x2, .f32, .f64, .u16x2, .s16x2",
     ]
 
 
 def test_a_type_that_registers_do_not_have() -> None:
-    error = refusal("  .reg .b128 %q<2>;")
-    assert (error.location, error.message) == ("k.ptx:25:3", "registers of type .b128 are not supported")
+    error = refusal("  .reg .b256 %q<2>;")
+    assert (error.location, error.message) == ("k.ptx:25:3", "registers of type .b256 are not supported")
 
 
 @pytest.mark.parametrize(
     "body, message",
     [
-        ("add.rz.f16 %h1, %h2, %h3;", "add.rz.f16 with this rounding: expected .rn"),
-        ("add.cc.u16 %h1, %h2, %h3;", "add.cc.u16 with these types"),
-        ("mov.sync %r1, %r2;", "mov.sync without a type"),
-        ("setp.eq.u32.u32 %p1, %r1, %r2;", "setp.eq.u32.u32 with these types"),
-        ("set.eq.u32 %r1, %r2, %r3;", "set.eq.u32 with these types"),
-        ("slct.b32 %r1, %r2, %r3, %r3;", "slct.b32 with these types"),
-        ("cvt.rn.f32 %r1, %r2;", "cvt.rn.f32 with these types"),
-        ("not.rn %r1, %r2;", "not.rn without a type"),
+        ("add.rz.f16 %h1, %h2, %h3;", "PTX has no add.rz.f16: with .rz"),
+        ("add.cc.u16 %h1, %h2, %h3;", "PTX has no add.cc.u16: with .cc"),
+        ("mov.sync %r1, %r2;", "with .sync: expected one of .pred, .b16"),
+        ("setp.eq.u32.u32 %p1, %r1, %r2;", "setp.eq.u32.u32: with .u32"),
+        ("set.eq.u32 %r1, %r2, %r3;", "set.eq.u32: without one of .u16"),
+        ("slct.b32 %r1, %r2, %r3, %r3;", "slct.b32: without one of .s32, .f32"),
+        ("cvt.rn.f32 %r1, %r2;", "cvt.rn.f32: without one of .u8"),
+        ("not.rn %r1, %r2;", "not.rn: with .rn: expected one of .pred"),
         ("add.u32 %r1, %r2;", "with 2 operands: expected 3"),
         ("add.u32 %r1, %h1, 1;", "of %h1, which has 16 bits, as .u32"),
         ("add.u32 %r1, nowhere, 1;", "of nowhere: there is no such register or variable"),
         ("add.u32 %r99, %r1, 1;", "there is no such register"),
         ("bra NOWHERE;", "there is no label NOWHERE"),
-        ("ld.release.global.b32 %r1, [%x];", "with this order"),
+        ("ld.release.global.b32 %r1, [%x];", "ld.release.global.b32: with .release"),
         ("ld.global.v2.b32 %r1, [%x];", "with 1 registers for 2 elements"),
         ("cp.async.ca.shared.global [%r1], [%x], 12;", "of 12 bytes: expected 4 or 8 or 16"),
         ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1}, {%r2}, {%r3}, {%r4};", "registers for A, B and C"),

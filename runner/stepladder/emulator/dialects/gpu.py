@@ -95,44 +95,72 @@ def barrier(fiber: Fiber, op: Instruction) -> None:
 
 @executes("gpu.shuffle")
 def shuffle(fiber: Fiber, op: Instruction, value: Value, offset: Value, width: Value) -> tuple[Value, ...]:
-    """The value of another thread of the warp, and whether there is one."""
-    return shuffled(fiber, op, value, offset, int(fiber.first(width)), keyword(op.attributes["mode"]))
+    """The value of another one of the first lanes of the warp, and whether there is one."""
+    return shuffled(fiber, op, value, offset, _width_of_shuffle(fiber, op, width), keyword(op.attributes["mode"]))
 
 
-def shuffled(fiber: Fiber, op: Instruction, value: Value, offset: Value, size: int, mode: str) -> tuple[Value, ...]:
-    """Returns what each thread gets of another one, and whether that is one of its `size` neighbours.
+def _width_of_shuffle(fiber: Fiber, op: Instruction, width: Value) -> Value:
+    """Returns how many lanes of a warp exchange values; what a warp does not have is a finding."""
+    group = fiber.group
+    if values.is_uniform(width) and 1 <= width <= group.warp:
+        return int(width)
+    given = values.lanes(np.asarray(width), fiber.count)
+    warps, places = np.unique(group.warp_of_lane[fiber.lanes], return_index=True)
+    of_warps = np.zeros(int(group.warp_of_lane[-1]) + 1, given.dtype)
+    of_warps[warps] = given[fiber.lanes[places]]
+    first = of_warps[group.warp_of_lane]
+    wrong = ((given != first) | (given < 1) | (given > group.warp)) & fiber.active
+    if wrong.any():
+        lane = int(wrong.argmax())
+        group.sanitizer.report(
+            "assumption",
+            f"{group.thread_name(lane)} has a width of {int(given[lane])}, and the first of its warp one of "
+            f"{int(first[lane])}: it is one for all lanes, from 1 to {group.warp}",
+            op,
+        )
+    return np.clip(first, 1, group.warp)
+
+
+def shuffled(fiber: Fiber, op: Instruction, value: Value, offset: Value, size: Value, mode: str) -> tuple[Value, ...]:
+    """Returns what each thread gets of another one, and whether that is one of the first `size` lanes of its warp.
+
+    A lane beyond these gets a value that is not specified: here it has all bits set.
 
     Args:
         fiber: of the threads.
         op: for findings.
         value: what they hold.
         offset: of the other thread, as `mode` says.
-        size: threads among which values are exchanged.
+        size: lanes among which values are exchanged.
         mode: "xor", "up", "down" or "idx".
     """
     group = fiber.group
     group.sanitizer.converge(fiber.warps)
     lane = group.thread_of_lane % group.warp
-    within = lane % size
     other = {
-        "xor": lambda: within ^ offset,
-        "up": lambda: within - offset,
-        "down": lambda: within + offset,
+        "xor": lambda: lane ^ offset,
+        "up": lambda: lane - offset,
+        "down": lambda: lane + offset,
         "idx": lambda: offset + np.zeros_like(lane),
     }[mode]()
-    valid = (other >= 0) & (other < size)
-    source = np.arange(fiber.count) - within + np.where(valid, other, within)
-    missing = valid[fiber.lanes] & ~fiber.active[np.clip(source[fiber.lanes], 0, fiber.count - 1)]
+    takes_part = lane < size
+    valid = (other >= 0) & (other < size) & takes_part
+    source = np.arange(fiber.count) + np.where(valid, other - lane, 0)
+    of_block = group.thread_of_lane + source - np.arange(fiber.count) < group.threads
+    missing = valid & ~(of_block & fiber.active[np.clip(source, 0, fiber.count - 1)]) & fiber.active
     if missing.any():
-        taker = int(fiber.lanes[missing.argmax()])
+        taker = int(missing.argmax())
         group.sanitizer.report(
             "divergent-barrier",
             f"{group.thread_name(taker)} reads the value of a thread that does not execute the shuffle",
             op,
         )
-    if values.is_uniform(value):
+    if takes_part.all() and values.is_uniform(value, op.operand_types[0].rank):
         return value, valid
-    return value[np.clip(source, 0, fiber.count - 1)], valid
+    found = values.lanes(value, fiber.count, op.operand_types[0].rank)[np.clip(source, 0, fiber.count - 1)]
+    if not takes_part.all():
+        found.view(np.uint8).reshape(fiber.count, -1)[~takes_part] = 0xFF
+    return found, valid
 
 
 # Kernels.

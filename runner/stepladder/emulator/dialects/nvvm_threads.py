@@ -27,10 +27,11 @@ _TICKS, _MOST_TICKS = 8, 1 << 28
 def shfl_sync(fiber: Fiber, op: Instruction, members: Value, value: Value, offset: Value, limits: Value) -> Value:
     """The value of another thread of the warp; with whether there is one, where that is asked for.
 
+    That of a thread that is not a member is not specified: it has all bits set.
     Source: PTX ISA, shfl.sync.
     """
     thread = fiber.group.thread_of_lane % WARP
-    meet(fiber, op, members)
+    met = meet(fiber, op, members)
     offset, segment = offset & 31, (limits >> 8) & 31
     first = thread & segment
     last = first | (limits & 31 & ~segment)
@@ -42,8 +43,13 @@ def shfl_sync(fiber: Fiber, op: Instruction, members: Value, value: Value, offse
         "idx": first | (offset & ~segment),
     }[mode]
     valid = other >= last if mode == "up" else other <= last
-    source = np.arange(fiber.count) - thread + np.where(valid, other, thread)
+    taken = np.where(valid, other, thread)
+    source = np.arange(fiber.count) - thread + taken
     found = lanes(value, fiber.count)[np.clip(source, 0, fiber.count - 1)]
+    absent = fiber.active & (np.asarray(met) >> taken & 1 == 0)
+    if absent.any():
+        found = found.copy()
+        found.view(np.uint8).reshape(fiber.count, -1)[absent] = 0xFF
     return Struct((found, valid)) if "return_value_and_is_valid" in op.attributes else found
 
 

@@ -28,7 +28,7 @@ def store(
     numbers: np.ndarray,
     block: np.ndarray,
     barrier: Value,
-    combine: Callable[[int, int], int] | None = None,
+    combine: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
 ) -> None:
     """Begins a store or an update of each thread; the values arrive at a wait for the mbarrier.
 
@@ -80,7 +80,7 @@ class _Landing:
         access: Access,
         numbers: np.ndarray,
         barrier: MBarrier,
-        combine: Callable[[int, int], int] | None,
+        combine: Callable[[np.ndarray, np.ndarray], np.ndarray] | None,
     ) -> None:
         self.fiber, self.op, self.access, self.numbers, self.barrier = fiber, op, access, numbers, barrier
         self.group = group = fiber.group
@@ -105,13 +105,13 @@ class _Landing:
         self.barrier.update(came=self.access.positions.size * self.access.element.bytes, known=known)
         self.group.ends(self)
 
-    def _update(self, combine: Callable[[int, int], int]) -> None:
+    def _update(self, combine: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
         """Combines the numbers of one thread after the other with what is there."""
         access = self.access
         typed = access.memory.typed(access.element.dtype)
         valid = np.ones(access.positions.shape, bool) if access.valid is None else access.valid
         for place, number in zip(access.positions[valid], self.numbers[valid]):
-            typed[place] = combine(int(typed[place]), int(number))
+            typed[place : place + 1] = combine(typed[place : place + 1], np.array([number]))
 
 
 _UNIT = 16  # bytes, that addresses and the size of a bulk copy are multiples of

@@ -7,7 +7,7 @@ the same value at the same address repeatedly is waiting: it is suspended (`spin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +42,15 @@ class Orders:
 _PATIENCE = 16  # times that the same value is read before other threads go on
 
 
-def update(fiber: Fiber, op: Instruction, access: Access, function: Callable, orders: Orders | None) -> np.ndarray:
+def update(
+    fiber: Fiber,
+    op: Instruction,
+    access: Access,
+    function: Callable,
+    orders: Orders | None,
+    *,
+    of_arrays: bool = False,
+) -> np.ndarray:
     """Updates the number of each active lane, in the order of lanes; returns the numbers before, (L,).
 
     Args:
@@ -51,6 +59,7 @@ def update(fiber: Fiber, op: Instruction, access: Access, function: Callable, or
         access: one value per lane: positions (L,).
         function: returns the new value, given the index of a lane among the active ones and the previous value.
         orders: the memory ordering; None where the caller sees to that.
+        of_arrays: whether `function` takes arrays, of lanes that update different numbers.
     """
     group = fiber.group
     if not access.per_lane:
@@ -61,20 +70,35 @@ def update(fiber: Fiber, op: Instruction, access: Access, function: Callable, or
         group.counters.access(fiber, op, access, "atomic")
     before = np.zeros(len(fiber.lanes), access.element.dtype)
     changed = False
-    for number, place in enumerate(access.positions):
-        if access.valid is not None and not access.valid[number]:
-            continue
-        before[number] = typed[place]
-        after = function(number, before[number])
-        changed |= bool(after != before[number])
-        typed[place] = after
-        initialized.note(access.memory, access.element.bytes, place)
+    for numbers in _rounds(access) if of_arrays else _single(access):
+        places = access.positions[numbers]
+        before[numbers] = typed[places]
+        after = function(numbers, before[numbers])
+        changed |= bool(np.any(after != before[numbers]))
+        typed[places] = after
+        initialized.note(access.memory, access.element.bytes, places)
     spin(fiber, op, (access.memory, before.tobytes()), changed)
     if group.sanitizer.enabled and orders is not None:
         for number, place in enumerate(access.positions):
             if access.valid is None or access.valid[number]:
                 _order(fiber, int(fiber.lanes[number]), access, int(place), orders)
     return before
+
+
+def _single(access: Access) -> Iterator[int]:
+    """Yields the active lanes whose access is valid, in their order."""
+    for number in range(len(access.positions)):
+        if access.valid is None or access.valid[number]:
+            yield number
+
+
+def _rounds(access: Access) -> Iterator[np.ndarray]:
+    """Yields arrays of such lanes with different places each; lanes with one place are in their order."""
+    rest = np.arange(len(access.positions)) if access.valid is None else np.flatnonzero(access.valid)
+    while rest.size:
+        _, first = np.unique(access.positions[rest], return_index=True)
+        yield rest[first]
+        rest = np.delete(rest, first)
 
 
 def spin(fiber: Fiber, op: Instruction, found: object, changed: bool) -> None:

@@ -145,6 +145,18 @@ def acquire(
         read[where, scope] = known if before is None else Release(_both(before, known), *where), scope
 
 
+def is_idle(fiber: Fiber) -> bool:
+    """Whether relaxed accesses of threads order nothing: nothing was released, and their warps executed no fence.
+
+    Args:
+        fiber: the threads.
+    """
+    group = fiber.group
+    if group.machine.published or group.state.get("published"):
+        return False
+    return all(("fenced", int(warp)) not in group.state for warp in fiber.warps)
+
+
 def _learn(group: Group, warp: int, block: int, releases: Iterable[tuple[dict, str]]) -> None:
     """Lets a warp know what was released, each at the scope of the acquire."""
     reached = [

@@ -20,13 +20,28 @@ _END = "behind the function"
 _FIRST_FUNCTION, _APART = 0x7F00_0000_0000_0000, 16
 
 
-def addresses(functions: Mapping[str, syntax.Function]) -> dict[str, int]:
-    """Returns the addresses of functions, by name.
+def addresses(module: syntax.Module) -> dict[str, int]:
+    """Returns the addresses of those functions with a body whose address is used, by name.
 
     Args:
-        functions: by name.
+        module: that has them.
     """
-    return {name: _FIRST_FUNCTION + _APART * number for number, name in enumerate(functions)}
+    named = {value for variable in module.variables for value in variable.values if isinstance(value, str)}
+    for function in module.functions:
+        named |= _named(function.body) if function.body is not None else set()
+    names = [function.name for function in module.functions if function.body is not None and function.name in named]
+    return {name: _FIRST_FUNCTION + _APART * number for number, name in enumerate(names)}
+
+
+def _named(block: syntax.Block) -> set[str]:
+    """Returns the names of all operands, without the functions that calls name."""
+    found: set[str] = set()
+    for item in block.body:
+        if isinstance(item, syntax.Block):
+            found |= _named(item)
+        elif isinstance(item, syntax.Statement) and item.opcode[0] != "call":
+            found = found.union(*map(syntax.names_in, item.operands))
+    return found
 
 
 def callee_of(statement: syntax.Statement) -> str:
@@ -95,7 +110,7 @@ def _with_branches(block: syntax.Block) -> syntax.Block:
 
 
 def by_address(
-    statement: syntax.Statement, functions: Mapping[str, syntax.Function], inside: Sequence[str]
+    statement: syntax.Statement, functions: Mapping[str, syntax.Function], outer: Scope, inside: Sequence[str]
 ) -> Iterator[syntax.Item]:
     """Yields what replaces a call by an address: comparisons with those of functions, and their calls.
 
@@ -104,6 +119,7 @@ def by_address(
     Args:
         statement: the call.
         functions: by name.
+        outer: the scope that has their addresses.
         inside: those that replace calls around it, which it cannot call.
     """
 
@@ -112,17 +128,19 @@ def by_address(
 
     place = next(place for place, operand in enumerate(statement.operands) if isinstance(operand, syntax.Name))
     returned, given = _lists(statement)
+    known = {name: address for name in functions if isinstance(address := outer.variables.get(name), int)}
     meant = {
         name: function
         for name, function in functions.items()
-        if (len(function.returned), len(function.parameters)) == (len(returned), len(given)) and name not in inside
+        if name in known
+        and (len(function.returned), len(function.parameters)) == (len(returned), len(given))
+        and name not in inside
     }
     if not meant:
         yield made("trap")
         return
     predicate, number = syntax.Name("%is_function"), syntax.Name("%function")
     table, labels = "$functions", [syntax.Name(f"$call {name}") for name in meant]
-    known = addresses(functions)
     yield syntax.Registers("pred", ((predicate.text, 0),))
     yield syntax.Registers("b32", ((number.text, 0),))
     yield made("mov.b32", number, syntax.Number(len(meant)))

@@ -17,7 +17,7 @@ from stepladder.emulator.core.control_flow import Graph, join, jump
 from stepladder.emulator.core.fibers import Convergence, Left
 from stepladder.emulator.core.liveness import Liveness
 from stepladder.emulator.core.program import UnknownOp
-from stepladder.emulator.ptx import branch_tables, calls, operand_types, registry, syntax, unwritten
+from stepladder.emulator.ptx import branch_tables, calls, forms, registry, syntax, unwritten
 from stepladder.emulator.ptx.scopes import Scope, Slots
 from stepladder.emulator.ptx.site import Site
 from stepladder.runtime.errors import StepladderError
@@ -60,6 +60,7 @@ class Flow:
         locate: returns the location of a statement, for messages.
         name: returns what messages call a statement.
         functions: that calls are replaced by, by name, and the scope around them.
+        target: that the forms of instructions are checked for, such as "sm_90a"; empty for any.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Flow:
         locate: Callable[[syntax.Statement | syntax.Registers], str],
         name: Callable[[syntax.Statement], str],
         functions: tuple[Mapping[str, syntax.Function], Scope] | None = None,
+        target: str = "",
     ) -> None:
         self.builder = builder
         self.slots = slots
@@ -77,6 +79,7 @@ class Flow:
         self.locate = locate
         self.name = name
         self.functions = functions
+        self.target = target
         self.inside: list[str] = []  # the functions that replace calls, one in the other
         self.parts = [_Part()]
 
@@ -104,6 +107,7 @@ class Flow:
         elif isinstance(item, syntax.Variable):
             # Arguments of a call are memory of the thread.
             self.declare(scope, replace(item, space="local") if item.space == "param" else item)
+            scope.spaces[item.name] = item.space
         elif isinstance(item, syntax.Label):
             self._label(scope.labels[item.name])
         elif isinstance(item, syntax.Statement):
@@ -131,7 +135,7 @@ class Flow:
             self._call(statement, scope)
             return
         if self.functions is not None and scope.register(calls.callee_of(statement)) is not None:
-            items = calls.by_address(statement, self.functions[0], self.inside)
+            items = calls.by_address(statement, *self.functions, self.inside)
             self.add(syntax.Block(tuple(items)), Scope(self.slots, scope))
             return
         self.parts[-1].lines.append(line)
@@ -153,7 +157,9 @@ class Flow:
         assert self.functions is not None
         function = self.functions[0][calls.callee_of(statement)]
         if function.name in self.inside:
-            raise StepladderError(f"{function.name} calls itself", location=self.locate(statement))
+            raise StepladderError(
+                f"{function.name} calls itself: recursion is not supported", location=self.locate(statement)
+            )
         try:
             body, inner, end = calls.in_place(statement, function, scope, Scope(self.slots, self.functions[1]))
         except StepladderError as error:
@@ -246,11 +252,12 @@ class Flow:
                 raise UnknownOp(self.name(statement), self.builder.location)
             site = Site(self.builder, statement, line.scope, family.name, name=self.name(statement), spin=line.spin)
             site.is_ignored = self._is_ignored(statement)
-            operand_types.check(site)
+            forms.check(statement.opcode, family.name, self.target)
             family.decode(site)
             if site.rest:
                 raise site.error(f"with .{site.rest[0]}")
         except StepladderError as error:
+            error.location = error.location or self.builder.location
             self.builder.errors.append(error)
         except (IndexError, KeyError):
             self.builder.errors.append(

@@ -59,7 +59,7 @@ class Kernel:
         self.name = self.function.name
         self.location = f"{file}:{self.function.line}:{self.function.column}"
         called = {function.name: function for function in module.functions if not function.is_kernel and function.body}
-        self.variables = Variables(calls.addresses(called))
+        self.variables = Variables(calls.addresses(module))
         builder = Builder()
         slots = Slots(builder)
         scope = Scope(slots)
@@ -67,7 +67,15 @@ class Kernel:
         for variable in (*module.variables, *self.function.parameters):
             builder.location = f"{file}:{variable.line}:{variable.column}"
             self._declare(scope, variable)
-        flow = Flow(builder, slots, self._declare, self._locate, lambda statement: statement.mnemonic, (called, scope))
+        flow = Flow(
+            builder,
+            slots,
+            self._declare,
+            self._locate,
+            lambda statement: statement.mnemonic,
+            (called, scope),
+            module.target,
+        )
         assert self.function.body is not None
         flow.add(self.function.body, Scope(slots, scope))
         flow.emit(None)

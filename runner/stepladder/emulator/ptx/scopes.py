@@ -74,6 +74,9 @@ class Slots:
         return self.constant((value, width), width, value)
 
 
+_HALVES = ("lower half of ", "upper half of ")  # in front of the name of a register of 128 bits
+
+
 class Scope:
     """Names that are declared in braces, and those around them.
 
@@ -81,6 +84,7 @@ class Scope:
         slots: of the function.
         parent: the scope around it.
         variables: in memory, by name: the width of their addresses, and what gives them.
+        spaces: of these variables, as they are declared; those of a function's parameters are not known.
         labels: by name, ids that are unique in the function.
     """
 
@@ -88,6 +92,7 @@ class Scope:
         self.slots = slots
         self.parent = parent
         self.variables: dict[str, int | Callable[[Fiber], Value]] = {}
+        self.spaces: dict[str, str] = {}
         self.labels: dict[str, object] = {}
         self._registers: dict[str, Register] = {}
         self._ranges: dict[str, tuple[int, PtxType]] = {}
@@ -110,6 +115,11 @@ class Scope:
         Raises:
             StepladderError: a type that registers do not have here.
         """
+        if registers.type == "b128":  # two registers of b64 each (`halves`)
+            for half in _HALVES:
+                named = tuple((half + name, count) for name, count in registers.names)
+                self.declare(syntax.Registers("b64", named, registers.line, registers.column))
+            return
         type_ = types.find(registers.type)
         if type_ is None or (type_.count > 1 and registers.type not in ("f16x2", "bf16x2")):
             raise StepladderError(f"registers of type .{registers.type} are not supported")
@@ -135,6 +145,16 @@ class Scope:
             return self._registers[name]
         return self.parent.register(name) if self.parent is not None else None
 
+    def halves(self, operand: syntax.Operand) -> syntax.Operand:
+        """Returns the lower and the upper half of a register of 128 bits, as a vector; other operands as they are.
+
+        Args:
+            operand: of an instruction of the type b128.
+        """
+        halves = tuple(syntax.Name(f"{half}{operand}") for half in _HALVES)
+        is_wide = isinstance(operand, syntax.Name) and self.register(halves[0].text) is not None
+        return syntax.Vector(halves) if is_wide else operand
+
     def variable(self, name: str) -> int | Callable[[Fiber], Value] | None:
         """Returns the address of a variable in this scope or one around it.
 
@@ -147,6 +167,16 @@ class Scope:
         if name in self.variables:
             return self.variables[name]
         return self.parent.variable(name) if self.parent is not None else None
+
+    def space(self, name: str) -> str | None:
+        """Returns the space of a variable in this scope or one around it, None where it is not known.
+
+        Args:
+            name: as it is written.
+        """
+        if name in self.variables or self.parent is None:
+            return self.spaces.get(name)
+        return self.parent.space(name)
 
     def label(self, name: str) -> object | None:
         """Returns the object that represents a label of this scope or one around it, None where there is none.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,6 +49,8 @@ class Site:
         spin: object = None,
     ) -> None:
         self.builder = builder
+        if "b128" in statement.opcode:
+            statement = replace(statement, operands=tuple(map(scope.halves, statement.operands)))
         self.statement = statement
         self.scope = scope
         self.family = family

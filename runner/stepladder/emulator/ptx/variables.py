@@ -105,6 +105,7 @@ class Variables:
             StepladderError: a space or a type that is not supported.
         """
         name = variable.name
+        scope.spaces[name] = variable.space if variable.space != "param" else "param::entry"
         if variable.space == "shared":
             scope.variables[name] = self.shared.add(variable)
         elif variable.space in ("global", "const"):

@@ -11,7 +11,7 @@ from stepladder.emulator.core import values
 from stepladder.emulator.hardware import synchronization
 from stepladder.emulator.memory import memory, pointers
 from stepladder.emulator.memory.memory import RANK_SHIFT, Access, Allocation, contiguous
-from stepladder.emulator.ptx import types
+from stepladder.emulator.ptx import syntax, types
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
@@ -31,17 +31,30 @@ SPACES = (
     "param::entry",
     "param::func",
 )
+_GENERIC = ("global", "shared", "local")
 _OWN_BLOCK = ("shared", "shared::cta")
 _SHARED_END = 17 << RANK_SHIFT
 
 
-def space_of(site: Site) -> str:
+def space_of(site: Site, operand: int) -> str:
     """Consumes the modifier that states the state space; returns "generic" where there is none.
 
     Args:
         site: the instruction.
+        operand: the index of its address.
+
+    Raises:
+        StepladderError: a variable of another space.
     """
-    return site.choice(SPACES, "generic")
+    space = site.choice(SPACES, "generic")
+    for name in syntax.names_in(site.operands[operand]):
+        declared = site.scope.space(name)
+        expected = _GENERIC if space == "generic" else (space.split("::")[0],)
+        if declared == "param::entry" and site.family == "st":
+            raise site.error(f"of {name}, a parameter of the kernel: expected memory that is written")
+        if declared is not None and declared.split("::")[0] not in expected:
+            raise site.error(f"of {name}, which is in .{declared}: expected a variable in .{', .'.join(expected)}")
+    return space
 
 
 def at(address: Value, offset: int) -> Value:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.core import values
+from stepladder.emulator.core.types import Scalar
 from stepladder.emulator.dialects import nvvm
 from stepladder.emulator.hardware import mbarriers
 from stepladder.emulator.memory import atomics, pointers
@@ -26,68 +27,39 @@ if TYPE_CHECKING:
     from stepladder.emulator.ptx.site import Site
 
 _OPERATIONS = ("exch", "cas", "add", "inc", "dec", "min", "max", "and", "or", "xor")
-_LONGEST = 16  # bytes of a vector
-_BITS: dict[str, Callable] = {
-    "and": lambda old, own: old & own,
-    "or": lambda old, own: old | own,
-    "xor": lambda old, own: old ^ own,
-}
-# The kinds of types that each takes.
-_KINDS = {
-    "exch": "b",
-    "cas": "b",
-    "and": "b",
-    "or": "b",
-    "xor": "b",
-    "add": "usf",
-    "min": "usf",
-    "max": "usf",
-    "inc": "u",
-    "dec": "u",
+_WIDE = Scalar("i128", np.dtype([("lower", np.int64), ("upper", np.int64)]), 128)
+_BITS: dict[str, Callable] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+_OF_FLOATS: dict[str, Callable] = {"add": np.add, "min": np.fmin, "max": np.fmax}
+_OF_INTEGERS: dict[str, Callable] = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "inc": lambda old, own: np.where(old >= own, 0, old + 1),
+    "dec": lambda old, own: np.where((old == 0) | (old > own), own, old - 1),
 }
 
 
-def combination(site: Site, operation: str, type_: PtxType) -> Callable[[int, int], int]:
+def combination(operation: str, type_: PtxType) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """Returns the function that an atomic instruction applies to the bits in memory and those of its operand.
 
     Args:
-        site: the instruction, for errors.
         operation: its name, such as "add".
         type_: of the operands.
 
-    Raises:
-        StepladderError: a type that the operation does not accept.
+    Returns:
+        A function of two arrays of bits, which returns an array.
     """
-    if type_.kind not in _KINDS[operation]:
-        raise site.error("with these types")
-    width = type_.width
     if operation == "exch":
         return lambda old, own: own
     if operation in _BITS:
         return _BITS[operation]
     if type_.kind == "f":
-        function = {"add": np.add, "min": np.fmin, "max": np.fmax}[operation]
-
-        def of_floats(old: int, own: int) -> int:
-            found = function(types.floats(old, type_), types.floats(own, type_))
-            return int(types.from_floats(np.asarray(found), type_))
-
-        return of_floats
-
-    def of_integers(old: int, own: int) -> int:
-        left, right = types.number(old, type_), types.number(own, type_)
-        match operation:
-            case "add":
-                found = left + right
-            case "inc":
-                found = 0 if left >= right else left + 1
-            case "dec":
-                found = right if left == 0 or left > right else left - 1
-            case _:
-                found = (min if operation == "min" else max)(left, right)
-        return types.wrap(found, width)
-
-    return of_integers
+        of_floats = _OF_FLOATS[operation]
+        return lambda old, own: types.from_floats(
+            of_floats(types.floats(old, type_), types.floats(own, type_)).astype(type_.dtype), type_
+        )
+    of_integers = _OF_INTEGERS[operation]
+    return lambda old, own: types.stored(of_integers(types.number(old, type_), types.number(own, type_)), type_.width)
 
 
 @instruction("atom", "red")
@@ -95,28 +67,29 @@ def atom(site: Site) -> None:
     """An atomic update of a value in memory, or of each of several adjacent ones; `atom` returns the previous value."""
     ordering = site.choice(("relaxed", "acquire", "release", "acq_rel"), "relaxed")
     scope = order.scope_of(site, "gpu")
-    space = addresses.space_of(site)
+    space = addresses.space_of(site, 1 if site.family == "atom" else 0)
     operation = site.choice(_OPERATIONS)
     site.flag("noftz")
     site.hints()
     vector = site.match("v[248]")
     count = int(vector[0][1:]) if vector else 1
-    found = site.types()
-    if len(found) != 1 or found[0].width not in (16, 32, 64):
-        raise site.error("with these types")
-    type_ = found[0]
-    if count > 1 and (type_.kind != "f" or count * type_.bytes > _LONGEST or space not in ("", "global")):
-        raise site.error("of this many elements")
+    is_wide = site.flag("b128")
+    type_ = PtxType("b64", "b", 64) if is_wide else site.types(1)[0]
     gives = site.family == "atom"
     wanted = 1 + gives + (2 if operation == "cas" else 1)
     site.count(wanted, wanted + 1)
     base, offset = site.address(1 if gives else 0)
     places = range(1 + gives, wanted)
-    element = types.register(type_.width)
-    combine = combination(site, operation, type_) if operation != "cas" else None
+    element = _WIDE if is_wide else types.register(type_.width)
+    combine = combination(operation, type_) if operation != "cas" else None
 
     def execute(fiber: Fiber, op: Instruction, address: Value, *numbers: Value) -> Value:
         address = addresses.at(address, offset)
+        if is_wide:
+            before = update(
+                fiber, op, address, *(_paired(fiber, *halves) for halves in zip(numbers[::2], numbers[1::2]))
+            )
+            return before["lower"], before["upper"]
         if count == 1:
             return update(fiber, op, address, *numbers)
         pointers.check_alignment(fiber, op, address, count * element.bytes)
@@ -128,13 +101,15 @@ def atom(site: Site) -> None:
         for part, allocation, start, remote in addresses.parts(fiber, op, space, address, element.bytes, ()):
             access = addresses.access(part, op, allocation, start, element, (), of_any_block=remote, verb="updates")
 
-            def after(number: int, old: Value, part: Fiber = part) -> int:
-                lane = part.lanes[number]
+            def after(numbers: np.ndarray, old: np.ndarray, part: Fiber = part) -> np.ndarray:
+                lanes = part.lanes[numbers]
                 if combine is None:
-                    return int(own[1][lane]) if old == own[0][lane] else int(old)
-                return combine(int(old), int(own[0][lane]))
+                    return np.where(old == own[0][lanes], own[1][lanes], old)
+                return combine(old, own[0][lanes])
 
-            before[part.lanes] = atomics.update(part, op, access, after, None)
+            before[part.lanes] = atomics.update(part, op, access, after, None, of_arrays=True)
+        if ordering == "relaxed" and order.is_idle(fiber):
+            return before
         for lane in fiber.lanes:
             place = addresses.of_lane(address, lane)
             where = "shared" if "shared" in space or addresses.is_shared_address(place) else "global"
@@ -144,13 +119,21 @@ def atom(site: Site) -> None:
 
     given = [part for number in places for part in site.elements(number)]
     targets = site.elements(0) if gives else ()
-    if len(given) != len(places) * count or (gives and len(targets) != count):
+    registers = 2 if is_wide else count
+    if len(given) != len(places) * registers or (gives and len(targets) != registers):
         raise site.error(f"with other registers than for {count} elements")
     operands = [base, *(site.read(part, type_) for part in given)]
     if gives:
         site.emit(execute, operands, [site.write(target, type_.width) for target in targets])
     else:
         site.emit(lambda fiber, op, *given: _without_result(execute, fiber, op, *given), operands, ())
+
+
+def _paired(fiber: Fiber, lower: Value, upper: Value) -> np.ndarray:
+    """Returns two halves as one number of each thread."""
+    made = np.zeros(fiber.count, _WIDE.dtype)
+    made["lower"], made["upper"] = lower, upper
+    return made
 
 
 def _without_result(execute: Callable, fiber: Fiber, op: Instruction, *operands: Value) -> None:
@@ -199,6 +182,7 @@ def fence_proxy(site: Site) -> None:
         tensor_maps.acquire(site)
         return
     if kind != "async":
+        site.count(0)
         # There is one address for each element.
         site.rest.clear()
         return

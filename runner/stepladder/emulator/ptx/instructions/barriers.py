@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stepladder.emulator.dialects import nvvm
 from stepladder.emulator.hardware import barrier_votes, mbarriers, synchronization
+from stepladder.emulator.ptx import syntax
 from stepladder.emulator.ptx.registry import instruction
 from stepladder.emulator.ptx.types import PtxType
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from stepladder.emulator.ptx.site import Site
 
 _U32 = PtxType("u32", "u", 32)
+_BARRIERS = 16
+_WARP = 32
 _PRED = PtxType("pred", "pred", 1)
 
 
@@ -39,6 +42,7 @@ def barrier(site: Site) -> None:
         _reduce(site)
         return
     count = site.count(1, 2) if kind == "sync" else site.count(2)
+    _check(site, site.operands)
     reads = [site.read(number, _U32) for number in range(count)]
     if kind == "sync":
         site.emit(lambda fiber, op, *numbers: synchronization.synchronize(fiber, op, *numbers), reads, ())
@@ -46,11 +50,21 @@ def barrier(site: Site) -> None:
         site.emit(lambda fiber, op, *numbers: synchronization.arrive(fiber, op, *numbers), reads, ())
 
 
+def _check(site: Site, numbers: tuple[syntax.Operand, ...]) -> None:
+    """Refuses the number of a barrier that a block lacks, and a number of threads that is not one of warps."""
+    if isinstance(numbers[0], syntax.Number) and not 0 <= numbers[0].value < _BARRIERS:
+        raise site.error(f"of barrier {numbers[0]}: expected 0 to {_BARRIERS - 1}")
+    for threads in numbers[1:]:
+        if isinstance(threads, syntax.Number) and threads.value % _WARP:
+            raise site.error(f"of {threads} threads: expected a multiple of {_WARP}")
+
+
 def _reduce(site: Site) -> None:
     """Emits a barrier that combines a predicate of the threads that meet."""
     combine = site.choice(("popc", "and", "or"))
     site.types()
     count = site.count(3, 4)
+    _check(site, site.operands[1:-1])
     numbers = [site.read(number, _U32) for number in range(1, count - 1)]
     predicate = site.read(count - 1, _PRED)
     result = site.write(0, 32 if combine == "popc" else 1)

@@ -115,13 +115,17 @@ def bfi(site: Site) -> None:
         emit(site, insert, [unsigned, unsigned, _U32, _U32], type_.bits)
         return
     type_ = site.type("sub", (32,))
-    if site.choice(("clamp", "wrap")) == "wrap":
-        raise site.error("with .wrap")
+    wraps = site.choice(("clamp", "wrap")) == "wrap"
+
+    def within(value: Value) -> Value:
+        return np.asarray(value) & 31 if wraps else value
+
     if site.family == "bmsk":
-        emit(site, _clamped_mask, [_U32, _U32], 32)
+        emit(site, lambda start, length: _clamped_mask(within(start), within(length)), [_U32, _U32], 32)
         return
 
     def extend(value: Value, length: Value) -> Value:
+        length = within(length)
         cut = np.asarray(value).astype(np.uint64) & _mask(0, length, 32)
         length = np.minimum(np.asarray(length), 32).astype(np.int64)
         sign = cut >> np.maximum(length - 1, 0).astype(np.uint64) & np.uint64(1)

@@ -17,20 +17,6 @@ if TYPE_CHECKING:
     from stepladder.emulator.ptx.site import Site
 
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
-# Types by the destination and the operation: those that ptxas (CUDA 13.0) accepts.
-_INTEGERS = ("u32", "s32", "u64", "s64")
-_IN_GLOBAL = {
-    "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f64"),
-    **dict.fromkeys(("min", "max"), (*_INTEGERS, "f16", "bf16")),
-    **dict.fromkeys(("inc", "dec"), ("u32",)),
-    **dict.fromkeys(("and", "or", "xor"), ("b32", "b64")),
-}
-_IN_BLOCK = {
-    "add": ("u32", "s32", "u64"),
-    **dict.fromkeys(("min", "max"), ("u32", "s32")),
-    **dict.fromkeys(("inc", "dec"), ("u32",)),
-    **dict.fromkeys(("and", "or", "xor"), ("b32",)),
-}
 
 
 def _incremented(old: np.ndarray, new: np.ndarray) -> np.ndarray:
@@ -88,9 +74,6 @@ def reduce_bulk(site: Site) -> None:
     operation = site.choice(REDUCTIONS)
     site.flag("noftz")
     (type_,) = site.types(1)
-    known = (_IN_BLOCK if in_block else _IN_GLOBAL)[operation]
-    if str(type_) not in known:
-        raise site.error(f"with .{operation}: expected one of {', '.join(known)}")
     combine = _OF_ARRAYS[operation]
     site.count((4 if in_block else 3) + hinted)
     if in_block:

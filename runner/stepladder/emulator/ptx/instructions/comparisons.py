@@ -101,6 +101,8 @@ def setp(site: Site) -> None:
 
     if type_.count == 2 and not both:
         raise site.error("with one result")
+    if both and type_.kind == "f" and type_.width == 16:
+        raise site.error("with two results")
     site.emit(execute, operands, results)
 
 

@@ -111,7 +111,7 @@ def arithmetic(site: Site) -> None:
         raise site.error("with these types")
     match site.family:
         case "mad":
-            emit(site, _fma(_element(type_)), type_, 3)
+            _fused(site, type_)
         case "div":
             site.flag("approx", "full")
             directed = _direction(site, type_)
@@ -285,7 +285,10 @@ _DIRECTED_ARITHMETIC: dict[str, Callable[[Callable], Callable]] = {
 @instruction("fma", is_pure=True)
 def fma(site: Site) -> None:
     """A product and a sum, rounded once."""
-    type_ = site.type("f")
+    _fused(site, site.type("f"))
+
+
+def _fused(site: Site, type_: PtxType) -> None:
     directed = _direction(site, type_)
     emit(site, _directed_fma(directed[0], type_) if directed else _fma(_element(type_)), type_, 3)
 

@@ -137,13 +137,15 @@ def mul24(site: Site) -> None:
     """The product of the lower 24 bits, its lower 32 bits or its upper."""
     type_ = site.type("su", (32,))
     shift = 16 if site.choice(("lo", "hi")) == "hi" else 0
+    saturates = site.flag("sat")
 
     def low(value: Value) -> Value:
         cut = np.asarray(value).astype(np.int64) & 0xFFFFFF
         return np.where(cut & 0x800000, cut - 0x1000000, cut) if type_.kind == "s" else cut
 
     def product(left: Value, right: Value, *more: Value) -> Value:
-        return types.plain((low(left) * low(right) >> shift) + (np.asarray(more[0]).astype(np.int64) if more else 0))
+        found = (low(left) * low(right) >> shift) + (np.asarray(more[0]).astype(np.int64) if more else 0)
+        return types.plain(np.clip(found, -(1 << 31), (1 << 31) - 1) if saturates else found)
 
     emit(site, product, [type_] * (3 if site.family == "mad24" else 2), 32)
 

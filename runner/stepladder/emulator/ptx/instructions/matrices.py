@@ -146,8 +146,10 @@ def mma(site: Site) -> None:
     is_sparse, is_ordered = site.family != "mma.sync", "ordered" in site.family
     site.choice(("aligned",))
     shape = site.match(r"m(\d+)n(\d+)k(\d+)")
-    site.choice(("row",))
-    site.choice(("col",))
+    layouts = [modifier for modifier in site.rest if modifier in ("row", "col")]
+    if layouts != ["row", "col"]:
+        raise site.error("with these layouts: expected .row.col")
+    site.flag("row", "col")
     saturates = site.flag("satfinite")
     site.flag("kind::f8f6f4")
     narrow = [_NARROW[match[0]] for match in (site.match("[su]4|b1"), site.match("[su]4|b1")) if match]
@@ -157,6 +159,8 @@ def mma(site: Site) -> None:
     if shape is None or len(found) != 4:
         raise site.error("with these types")
     d, a, b, c = found
+    if saturates and d.name != "s32":
+        raise site.error("with .satfinite: only sums of .s32 have it")
     rows, columns, k = (int(number) for number in shape.groups())
     kind, other = (_ALIKE.get(type_.name, type_.name) for type_ in (a, b))
     shapes = _SPARSE_SHAPES if is_sparse else _SHAPES

@@ -114,6 +114,8 @@ def arrive(site: Site) -> None:
     if kind and not numbers:
         raise site.error("without a number")
     token = gives and str(site.operands[0]) != "_"
+    if token and "shared::cluster" in site.statement.opcode:
+        raise site.error("with a token: an arrival at another block has none, and _ in its place")
 
     def execute(fiber: Fiber, op: Instruction, address: Value, *number: Value) -> Value:
         address = addresses.at(address, offset)
@@ -152,7 +154,7 @@ def wait(site: Site) -> None:
     # A thread that does not look at the answer goes on in either case.
     acquires = _form(site) != "relaxed" and not site.is_ignored
     site.type("b", (64,))
-    site.count(3, 4)
+    site.count(3, *([4] if site.family.endswith("try_wait") else []))
     base, offset = site.address(1)
     state = site.read(2, _B32 if parity else _B64)
     spin = site.spin

@@ -26,20 +26,27 @@ if TYPE_CHECKING:
     from stepladder.emulator.ptx.site import Site
     from stepladder.emulator.ptx.syntax import Statement
 
+_B64 = PtxType("b64", "b", 64)
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
-_LONGEST = 32  # bytes of a vector
 
 
-def _form(site: Site) -> tuple[str, str, str, PtxType, int]:
-    """Returns the order, the scope, the space, the type and the elements of a load or a store."""
+def _form(site: Site, operand: int) -> tuple[str, str, str, PtxType, int]:
+    """Returns the order, the scope, the space, the type and the elements of a load or a store.
+
+    Args:
+        site: the instruction.
+        operand: the index of its address.
+    """
+    site.flag("mmio")  # which is relaxed for the whole system
     ordering = site.choice(order.ORDERS, "weak")
     scope = order.scope_of(site)
-    space = addresses.space_of(site)
+    space = addresses.space_of(site, operand)
     count = _VECTORS[site.choice(tuple(_VECTORS), "")] if any(name in site.rest for name in _VECTORS) else 1
-    type_ = site.type("subf", (8, 16, 32, 64))
+    if site.flag("b128"):
+        count, type_ = 2, _B64
+    else:
+        type_ = site.type("subf", (8, 16, 32, 64))
     site.hints()
-    if count * type_.bytes > _LONGEST:
-        raise site.error("of this many bytes")
     return ordering, scope, space, type_, count
 
 
@@ -50,10 +57,8 @@ def _is_strong(statement: Statement) -> bool:
 @instruction("ld", "ldu", is_pure=True, asks=_is_strong)
 def ld(site: Site) -> None:
     """A load: of one element or of several adjacent ones; narrow ones are extended to the register."""
-    ordering, scope, space, type_, count = _form(site)
+    ordering, scope, space, type_, count = _form(site, 1)
     site.count(2, 3)
-    if ordering in order.RELEASES:
-        raise site.error("with this order")
     targets = site.elements(0)
     base, offset = site.address(1)
     if len(targets) != count:
@@ -155,10 +160,8 @@ def _wait_for_change(fiber: Fiber, spin: object, address: Value, found: Value) -
 @instruction("st")
 def st(site: Site) -> None:
     """A store: of one element or of several adjacent ones; of wider registers the lower bits."""
-    ordering, scope, space, type_, count = _form(site)
-    site.count(2)
-    if ordering in order.ACQUIRES:
-        raise site.error("with this order")
+    ordering, scope, space, type_, count = _form(site, 0)
+    site.count(2 + ("L2::cache_hint" in site.statement.opcode))
     base, offset = site.address(0)
     sources = site.elements(1)
     if len(sources) != count:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _SPACES = ("const", "global", "local", "shared", "shared::cta", "shared::cluster", "param", "param::entry")
 _SHARED_END = 17 << RANK_SHIFT  # addresses below are in shared memory
 _PRIVATE = range(0x10_0000_0000, 0x7F00_0000_0000)  # addresses of threads' own memory
+_B64 = PtxType("b64", "b", 64)
 _DIRECTED = ("rm", "rp", "rz")
 _WIDE = ("f32", "f64")
 _TO_INTEGER: dict[str, Callable] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
@@ -35,6 +36,9 @@ _TO_INTEGER: dict[str, Callable] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.f
 @instruction("mov", is_pure=True)
 def mov(site: Site) -> None:
     """A register, an immediate, an address or a special register to a register; or parts of one to and from others."""
+    if site.flag("b128"):
+        _move_halves(site)
+        return
     (type_,) = site.types(1)
     site.count(2)
     target, source = site.operands
@@ -45,6 +49,15 @@ def mov(site: Site) -> None:
     else:
         # Sums of wgmma in flight may be renamed: no instruction of the hardware does so.
         site.emit(_same, [site.read(source, type_)], [site.write(target, type_.width)], holds=True)
+
+
+def _move_halves(site: Site) -> None:
+    site.count(2)
+    targets, sources = site.elements(0), site.elements(1)
+    if len(targets) != 2 or len(sources) != 2:
+        raise site.error("of these operands: expected registers of .b128, or two of .b64")
+    reads = [site.read(source, _B64) for source in sources]
+    site.emit(lambda fiber, op, *halves: halves, reads, [site.write(target, 64) for target in targets])
 
 
 def _same(fiber: Fiber, op: Instruction, value: Value) -> Value:
@@ -127,13 +140,8 @@ def cvt(site: Site) -> None:
     flushes, saturates, clamps = site.flag("ftz"), site.flag("sat"), site.flag("relu")
     finite = site.flag("satfinite")
     target, *sources = site.types(2)
-    if target.name == "tf32" and not sources:
-        raise site.error("with these types")
     source = sources[0]
     site.count(2 + (target.count == 2 and source.count == 1))
-    _check_rounding(site, mode, source, target)
-    if saturates and target.kind == "f" and "bf16" in (source.name, target.name):
-        raise site.error("with .sat")
     if target.kind in "su" and source.kind in "su":
         convert = _integers(source, target, saturates=saturates)
     elif target.kind in "su":
@@ -141,13 +149,9 @@ def cvt(site: Site) -> None:
     elif source.kind in "su":
         convert = _from_integers(source, target, mode, saturates=saturates)
     else:
-        if flushes and "f32" not in (source.name, target.name):
-            raise site.error("with .ftz")
         convert = _floats(source, target, mode, saturates=saturates or finite, clamps=clamps, finite=finite)
         if flushes:
             convert = _flushing(convert, source, target)
-    if clamps and target.kind != "f":
-        raise site.error("with .relu")
     width = target.width
     if len(site.operands) == 3:  # the first operand is the upper half
         _packed(site, source, target, convert)
@@ -165,31 +169,6 @@ def cvt(site: Site) -> None:
     if width == 8 and target.kind == "f":
         raise site.error("with these types")
     site.emit(widened if wide != width else execute, [read], [site.write(0, width, wider=True)])
-
-
-_SIZES = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
-
-
-def _check_rounding(site: Site, mode: str, source: PtxType, target: PtxType) -> None:
-    """Refuses a rounding that ptxas refuses, and its absence where there must be one.
-
-    Raises:
-        StepladderError: such a rounding.
-    """
-    of_floats, whole = ("rn", "rz", "rm", "rp"), tuple(_TO_INTEGER)
-    if target.kind in "su":
-        known = ("",) if source.kind in "su" else whole
-    elif target.name not in _SIZES or target.count > 1 or source.count > 1:
-        known = ("rn", "rz", "rna", "")
-    elif source.kind in "su" or _SIZES.get(source.name, 0) > target.bits:
-        known = of_floats
-    elif source.name == target.name:
-        known = ("", *whole)
-    else:
-        known = ("", *of_floats) if "bf16" in (source.name, target.name) else ("",)
-    if mode not in known:
-        listed = ", ".join(f".{name}" for name in known if name) or "none"
-        raise site.error(f"{f'with the rounding .{mode}' if mode else 'without a rounding'}: expected {listed}")
 
 
 def _integers(source: PtxType, target: PtxType, *, saturates: bool) -> Callable:
@@ -345,20 +324,22 @@ def _packed(site: Site, source: PtxType, target: PtxType, convert: Callable) -> 
 
 @instruction("cvt.pack", is_pure=True)
 def cvt_pack(site: Site) -> None:
-    """Two integers, saturated to fewer bits and put side by side; of 8 bits, behind two more of another operand."""
+    """Two integers, saturated to fewer bits and put side by side, in front of the bits of a third operand."""
     site.choice(("sat",))
-    target, source, *kept = site.types(2, 3)
-    signed = (target.kind, source.kind) in (("s", "s"), ("u", "s"), ("u", "u"))
-    if source.bits != 32 or target.bits not in (8, 16) or not signed or bool(kept) != (target.bits == 8):
-        raise site.error("with these types")
+    narrow = site.match("([su])([0-9]+)")
+    source, *kept = site.types(1, 2)
     site.count(4 if kept else 3)
-    convert = _integers(source, target, saturates=True)
+    assert narrow is not None  # `forms`
+    bits = int(narrow[2])
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if narrow[1] == "s" else (0, (1 << bits) - 1)
 
-    def execute(fiber: Fiber, op: Instruction, high: Value, low: Value, *more: Value) -> Value:
-        parts = [np.asarray(convert(value)).astype(np.int64) & (1 << target.bits) - 1 for value in (low, high)]
-        whole = parts[0] | parts[1] << target.bits
+    def execute(fiber: Fiber, op: Instruction, first: Value, second: Value, *more: Value) -> Value:
+        upper, lower = (
+            np.clip(np.asarray(value).astype(np.int64), low, high) & high - low for value in (first, second)
+        )
+        whole = lower | upper << bits
         if more:
-            whole = whole | np.asarray(more[0]).astype(np.int64) << 2 * target.bits
+            whole = whole | np.asarray(more[0]).astype(np.int64) << 2 * bits
         return types.stored(types.plain(whole), 32)
 
     reads = [site.read(1, source), site.read(2, source), *(site.read(3, type_) for type_ in kept)]

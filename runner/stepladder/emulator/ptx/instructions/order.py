@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepladder.emulator.memory.order import SCOPES, acquire, fence, release
+from stepladder.emulator.memory.order import SCOPES, acquire, fence, is_idle, release
 
 if TYPE_CHECKING:
     from stepladder.emulator.ptx.site import Site
 
-__all__ = ["ACQUIRES", "ORDERS", "RELEASES", "SCOPES", "acquire", "fence", "release", "scope_of"]
+__all__ = ["ACQUIRES", "ORDERS", "RELEASES", "SCOPES", "acquire", "fence", "is_idle", "release", "scope_of"]
 
-ORDERS = ("weak", "relaxed", "acquire", "release", "acq_rel", "volatile", "mmio", "sc")
+ORDERS = ("weak", "relaxed", "acquire", "release", "acq_rel", "volatile", "sc")
 RELEASES = ("release", "acq_rel", "sc")
 ACQUIRES = ("acquire", "acq_rel", "sc")
 

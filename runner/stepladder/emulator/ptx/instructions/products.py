@@ -86,6 +86,8 @@ def _form(site: Site) -> _Form:
         raise site.error("without a shape and three types")
     rows, columns, k = (int(number) for number in shape.groups())
     sums_type, a, b = found
+    if saturates and sums_type != "s32":
+        raise site.error("with .satfinite: only sums of .s32 have it")
     if of_bits:
         site.choice(("and",))
         site.choice(("popc",))

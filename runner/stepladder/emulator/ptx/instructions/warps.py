@@ -79,6 +79,8 @@ def match(site: Site) -> None:
     type_ = site.type("b", (32, 64))
     site.count(3)
     results, both = _results(site, 32)
+    if both and kind == "any":
+        raise site.error("with a predicate as second result: only .all has one")
 
     def execute(fiber: Fiber, op: Instruction, value: Value, members: Value) -> Value:
         found = nvvm_votes.match(fiber, op, members, value)
@@ -159,7 +161,7 @@ def elect(site: Site) -> None:
 def mapa(site: Site) -> None:
     """The same address in the shared memory of another block."""
     site.flag("shared::cluster")
-    type_ = site.type("u", (32, 64))
+    type_ = site.type("us", (32, 64))
     site.count(3)
 
     def execute(fiber: Fiber, op: Instruction, address: Value, rank: Value) -> Value:
@@ -172,7 +174,7 @@ def mapa(site: Site) -> None:
 def getctarank(site: Site) -> None:
     """The rank of the block whose shared memory an address is of."""
     site.flag("shared::cluster")
-    type_ = site.type("u", (32, 64))
+    type_ = site.type("us", (32, 64))
     site.count(2)
     site.emit(
         lambda fiber, op, address: types.stored(addresses.block_of(fiber, address), 32),
