@@ -19,6 +19,7 @@ from stepladder.payload import (
     grouped_loops,
     index_tensors,
     integer_factors,
+    loop_nests,
     lowered_ops,
     parallel_loops,
     placed_numbers,
@@ -52,24 +53,26 @@ def expand(function: ir.Operation) -> None:
     """Replaces functions by others.
 
     Ops of TOSA become linalg ops (`payload.tosa`). Powers with constant integers become multiplications, clamps
-    extrema, tests for values that are not finite comparisons, a sine and cosine two ops, roundings towards zero those
-    down and up, and magnitudes of integers of other than 32 bits the larger of a value and its negative, and counts of
-    bits sums (`payload.bit_counts`). A sum of products by `math.fma` becomes one of products and sums, and
-    `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, parallel ones sequential
-    (`payload.parallel_loops`), those with a counter bounded (`payload.counted_loops`), and regions that run anyway,
-    also by conditions on extents, go. Results of branches are chosen by others (`payload.branches`). Loops around parts
-    at computed offsets become their iterations (`payload.unrolled_loops`). Insertions of scalars and paddings by
-    computed ones become linalg ops (`payload.placed_numbers`), scalars are computed where they are read
-    (`payload.sunk_numbers`), packings and convolutions become views and contractions (`payload.lowered_ops`,
-    `payload.sliding_windows`), and gathers and scatters linalg ops (`payload.gathers`, `payload.scatters`). Factors
-    that contractions compute are computed before (`payload.computed_factors`), and loops that quotients are read of
-    become two (`payload.grouped_loops`). Selections of the larger value are extrema (`payload.selected_extrema`,
-    `payload.propagated_extrema`). Contractions that subtract become sums that an elementwise op subtracts
-    (`payload.subtracted_products`), and products of booleans those of integers (`payload.boolean_products`), and
-    integers that contractions multiply in floating point are converted before (`payload.integer_factors`). Casts of
-    bits that change signs become magnitudes and negatives (`payload.sign_bits`), and arguments whose bits others are
-    have the type of these (`payload.bit_views`). Buffers of the caller that a function writes are not returned
-    (`payload.returned_buffers`), and constants of the module are those of the function (`payload.global_constants`).
+    extrema, tests for values that are not finite comparisons, a sine and cosine two ops, roundings towards zero
+    those down and up, and magnitudes of integers of other than 32 bits the larger of a value and its negative, and
+    counts of bits sums (`payload.bit_counts`). A sum of products by `math.fma` becomes one of products and sums,
+    and `tensor.splat` a `linalg.fill`. Loops of `affine` become those of `scf`, parallel ones sequential
+    (`payload.parallel_loops`), those with a counter bounded (`payload.counted_loops`), those over elements of
+    buffers linalg ops (`payload.loop_nests`), and regions that run anyway, also by conditions on extents, go.
+    Results of branches are chosen by others (`payload.branches`). Loops around parts at computed offsets become
+    their iterations (`payload.unrolled_loops`). Insertions of scalars and paddings by computed ones become linalg
+    ops (`payload.placed_numbers`), scalars are computed where they are read (`payload.sunk_numbers`), packings and
+    convolutions become views and contractions (`payload.lowered_ops`, `payload.sliding_windows`), and gathers and
+    scatters linalg ops (`payload.gathers`, `payload.scatters`). Factors that contractions compute are computed
+    before (`payload.computed_factors`), and loops that quotients are read of become two (`payload.grouped_loops`).
+    Selections of the larger value are extrema (`payload.selected_extrema`, `payload.propagated_extrema`).
+    Contractions that subtract become sums that an elementwise op subtracts (`payload.subtracted_products`), and
+    products of booleans those of integers (`payload.boolean_products`), and integers that contractions multiply in
+    floating point are converted before (`payload.integer_factors`). Casts of bits that change signs become
+    magnitudes and negatives (`payload.sign_bits`), and arguments whose bits others are have the type of these
+    (`payload.bit_views`). Buffers of the caller that a function writes are not returned
+    (`payload.returned_buffers`), and constants of the module are those of the function
+    (`payload.global_constants`).
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -87,6 +90,7 @@ def expand(function: ir.Operation) -> None:
     returned_buffers.drop(function)
     counted_loops.make_bounded(function)
     parallel_loops.make_sequential(function)
+    loop_nests.lower(function)
     branches.select(function)
     unrolled_loops.unroll(function)
     index_tensors.store(function)

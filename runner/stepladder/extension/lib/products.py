@@ -22,7 +22,7 @@ from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.slices import numbers_of
-from stepladder.mlir.traverse import producer, users_of
+from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.mlir.types import element_of, is_fp8
 from stepladder.payload.front.bodies import factors, structured
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
@@ -71,8 +71,14 @@ def is_product(op: ir.Operation) -> bool:
     is_sum = any(sizes[loop] > 1 for loop in groups.k)
     if not (is_sum and groups.m and groups.n and _shares_loops(op)):
         return False
-    # Zero points of integers become ops of their own later.
-    return not adds_floats or factors(structured(op)) is not None
+    # Zero points of integers become ops of their own later; products that wrap before they are extended stay.
+    return factors(structured(op)) is not None if adds_floats else _multiplies_wide(op)
+
+
+def _multiplies_wide(op: ir.Operation) -> bool:
+    """Tells whether a contraction of integers multiplies in the type of its sums."""
+    sums = element_of(op.results[0].type)
+    return all(inner.results[0].type == sums for inner in walk(op, "arith.muli"))
 
 
 def _shares_loops(op: ir.Operation) -> bool:

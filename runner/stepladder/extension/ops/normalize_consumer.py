@@ -10,8 +10,8 @@ from stepladder.extension.lib.outlined_producers import is_in_producer
 from stepladder.extension.lib.workspaces import is_workspace
 from stepladder.mlir.bindings import arith, bufferization, ir
 from stepladder.mlir.linalg_ops import create_generic
+from stepladder.mlir.traverse import attributes_of, producer, users_of, walk
 from stepladder.mlir.windows import division_of
-from stepladder.mlir.traverse import attributes_of, defining_op, producer, users_of, walk
 from stepladder.payload.facts import MATMULS
 
 

@@ -234,15 +234,11 @@ def _divided(product: ir.Value, shape: list[int]) -> ir.Value:
 
     Upstream's fusion of elementwise ops would divide the matmul itself for a `tensor.expand_shape`.
     """
-    import numpy as np  # few payloads have such batches
-
     type_ = ir.RankedTensorType(product.type)
     if type_.rank == len(shape):
         return product
-    extents = arith.constant(
-        ir.RankedTensorType.get([len(shape)], ir.IntegerType.get_signless(64)),
-        ir.DenseElementsAttr.get(np.array(shape, np.int64)),
-    )
+    numbers = ir.Attribute.parse(f"dense<{shape}> : tensor<{len(shape)}xi64>")
+    extents = arith.constant(ir.RankedTensorType.get([len(shape)], ir.IntegerType.get_signless(64)), numbers)
     result = ir.RankedTensorType.get(shape, type_.element_type)
     return ir.Operation.create("tensor.reshape", [result], [product, extents]).results[0]
 
