@@ -94,13 +94,15 @@ def _is_of_elements(loop: ir.Operation) -> bool:
         elif op.name in (_LOAD, _STORE):
             if _buffer(op).owner == loop.regions[0].blocks[0] or not _is_static(_buffer(op)):
                 return False
-        elif (
-            (not op.name.startswith(_SCALARS) and op.name != "scf.yield")
-            or len(op.regions)
-            or any(isinstance(value.type, ir.IndexType) for value in op.operands)
-        ):
+        elif not _is_scalar(op) and op.name != "scf.yield":
             return False
     return True
+
+
+def _is_scalar(op: ir.Operation) -> bool:
+    """Tells whether an op computes with elements, and not with the counters of loops."""
+    is_known = op.name.startswith(_SCALARS) and not len(op.regions)
+    return is_known and not any(isinstance(value.type, ir.IndexType) for value in op.operands)
 
 
 def _is_static(buffer: ir.Value) -> bool:
@@ -114,17 +116,13 @@ def _replace(nest: ir.Operation) -> None:
     _carry_in_buffers(copy, [])
     statements = list(_statements(copy, []))
     order = {op: number for number, op in enumerate(walk(copy))}
-    pairs = itertools.combinations(statements, 2)
-    if (
-        _overlaps(statements)
-        or not all(_is_whole(item, order) for item in statements)
-        or not all(_may_part(*pair) for pair in pairs)
-    ):
+    are_whole = not _overlaps(statements) and all(_is_whole(item, order) for item in statements)
+    if not are_whole or not all(_may_part(*pair) for pair in itertools.combinations(statements, 2)):
         _drop(copy)
         return
     for item in statements:
-        with ir.InsertionPoint(copy), item.store.location:
-            _create(item)
+        with ir.InsertionPoint(copy) as at, item.store.location:
+            _create(item, at)
     copy.erase()
     nest.erase()
 
@@ -255,32 +253,32 @@ def _may_part(one: _Statement, two: _Statement) -> bool:
     return True
 
 
-def _create(item: _Statement) -> None:
-    """Creates the linalg op of a statement, at the insertion point."""
+def _create(item: _Statement, at: ir.InsertionPoint) -> None:
+    """Creates the linalg op of a statement, at an insertion point, which is the current one."""
     counters = item.counters
     target = _buffer(item.store)
     loads = [op for op in item.accesses[:-1] if _buffer(op) != target]
     maps = [_map(counters, _indices(op)) for op in (*loads, item.store)]
     views = [_view(op, item) for op in (*loads, item.store)]
     if all(op.name == "arith.constant" for op in item.ops):
-        create_named_op("linalg.fill", [_outside(item)], views[0])
+        create_named_op("linalg.fill", [_outside(item, at)], views[0])
         return
     _, body = create_generic(views[:-1], views[-1:], maps)
     arguments = list(body.arguments)
-    known = {op.results[0]: argument for op, argument in zip(loads, arguments)}
+    known: dict[ir.Value, ir.Value] = {op.results[0]: argument for op, argument in zip(loads, arguments)}
     known |= {op.results[0]: arguments[-1] for op in item.accesses[:-1] if _buffer(op) == target}
     ops = [op for op in item.ops if op.name != _LOAD]
     made = clone_ops(ops, known, ir.InsertionPoint(body))
     value = item.store.operands[0]
     with ir.InsertionPoint(body):
-        ir.Operation.create("linalg.yield", operands=[made.get(value, known.get(value, value))])
+        ir.Operation.create("linalg.yield", operands=[made.get(value, value)])
 
 
-def _outside(item: _Statement) -> ir.Value:
-    """Returns the constant that a statement stores, or a value from outside of its nest, for use at the insertion
+def _outside(item: _Statement, at: ir.InsertionPoint) -> ir.Value:
+    """Returns the constant that a statement stores, or a value from outside of its nest, for use at an insertion
     point."""
     value = item.store.operands[0]
-    return clone_ops(item.ops, {}, ir.InsertionPoint.current)[value] if item.ops else value
+    return clone_ops(item.ops, {}, at)[value] if item.ops else value
 
 
 def _map(counters: Sequence[ir.Value], indices: Sequence[ir.Value]) -> ir.AffineMap:
