@@ -1,5 +1,6 @@
 """`tc.outline_matmuls`: outlines each matmul, with the ops that its kernel computes, to a function."""
 
+import math
 from collections.abc import Callable, Sequence
 
 from stepladder.extension.lib.arithmetic import constant
@@ -290,7 +291,10 @@ def _grown(
         layouts = layout_sources(user, [operand for operand in user.operands if not _is_from(operand, group)])
         partner = _partner(user, group) if with_pairs else []
         pair = [with_producers([*group, *partner, user], STARTS)] if partner else []
-        attempts = [with_producers([*group, *more, user], STARTS) for more in ([layouts] if layouts else []) + [[]]]
+        more = [layouts, []] if layouts else [[]]
+        if any(map(_repeats, layouts)):
+            more = [layouts]  # a kernel would repeat the elements in memory
+        attempts = [with_producers([*group, *each, user], STARTS) for each in more]
         group = attempts[0]
         for attempt in (*pair, *attempts):
             # What only ignored ops use is a result all the same: a kernel writes one matrix at least.
@@ -303,6 +307,15 @@ def _grown(
             is_refused = True
         refused += is_refused
     return ops, result
+
+
+def _repeats(layout: ir.Operation) -> bool:
+    """Tells whether an op repeats elements of its operand, such as those of a mask for all heads."""
+    values = (layout.operands[0], layout.results[0])
+    if not all(isinstance(value.type, ir.RankedTensorType) for value in values):
+        return False
+    given, made = (math.prod(ir.RankedTensorType(value.type).shape) for value in values)
+    return made > given
 
 
 def _partner(user: ir.Operation, group: Sequence[ir.Operation]) -> list[ir.Operation]:
