@@ -63,6 +63,11 @@ module attributes {transform.with_named_sequence} {
     transform.include @fuse_consumers failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+    transform.tune.alternatives<"divide_batch_index"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "batch_strides > 1"}} {
+    }, {
+      transform.include @divide_batch_index failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     transform.include @stage_c_in_shared_memory failures(propagate) (%module, %block_m, %block_n, %block_k)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> ()
     transform.tune.alternatives<"gather"> selected_region = 0

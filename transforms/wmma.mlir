@@ -104,6 +104,11 @@ module attributes {transform.with_named_sequence} {
     }
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
+    transform.tune.alternatives<"divide_batch_index"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "batch_strides > 1"}} {
+    }, {
+      transform.include @divide_batch_index failures(propagate) (%module) : (!transform.any_op) -> ()
+    }
     // Tiles that extend beyond A, B and C are padded to whole ones; so are those of a pair of products, whose paddings
     // may add nothing.
     transform.tune.alternatives<"accumulators"> selected_region = 0

@@ -169,3 +169,10 @@ def test_the_package_imports_nothing_before_a_name_is_used() -> None:
 def test_arguments_of_other_kinds_are_refused(call: Callable[[np.ndarray], object], message: str) -> None:
     with pytest.raises(stepladder.ArgumentError, match=message):
         call(np.ones((8, 8), np.float16))
+
+
+def test_the_refusal_of_unsigned_numbers_says_how_they_are_passed() -> None:
+    with pytest.raises(stepladder.ArgumentError) as refused:
+        stepladder.matmul(np.ones((8, 8), np.uint8), np.ones((8, 8), np.int8), device="emulator")
+    (note,) = refused.value.notes
+    assert note == "an unsigned argument is passed as int8 with the same bits, as x.view(np.int8) has them"

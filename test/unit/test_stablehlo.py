@@ -359,3 +359,32 @@ def test_an_activation_of_many_ops_is_fused(target: str) -> None:
     sums = x.astype(np.float64) @ w.astype(np.float64) + b
     hidden = 0.5 * sums * (1 + np.tanh(0.797884583 * (sums + 0.044715 * sums**3)))
     assert np.abs(made(x, w, b, v) - hidden @ v.astype(np.float64)).max() < 0.02
+
+
+MASKED = """func.func @main(%q: tensor<2x3x16x32xf16>, %k: tensor<2x3x24x32xf16>, %mask: tensor<2x24xf32>)
+    -> tensor<2x3x16x24xf32> {
+  %s = stablehlo.dot_general %q, %k, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [3]
+    : (tensor<2x3x16x32xf16>, tensor<2x3x24x32xf16>) -> tensor<2x3x16x24xf32>
+  %all = stablehlo.broadcast_in_dim %mask, dims = [0, 3] : (tensor<2x24xf32>) -> tensor<2x3x16x24xf32>
+  %a = stablehlo.add %s, %all : tensor<2x3x16x24xf32>
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %m = stablehlo.reduce(%a init: %low) applies stablehlo.maximum across dimensions = [3]
+    : (tensor<2x3x16x24xf32>, tensor<f32>) -> tensor<2x3x16xf32>
+  %b = stablehlo.broadcast_in_dim %m, dims = [0, 1, 2] : (tensor<2x3x16xf32>) -> tensor<2x3x16x24xf32>
+  %d = stablehlo.subtract %a, %b : tensor<2x3x16x24xf32>
+  return %d : tensor<2x3x16x24xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_no_kernel_repeats_a_mask_for_all_heads(target: str) -> None:
+    """The kernel of the rows reads it, not that of the matmul, which reads matrices, rows and columns."""
+    made = stepladder.compile(MASKED, device="emulator", target=target)
+    assert isinstance(made, stepladder.Function)
+    assert [launch.stage for launch in made.manifest.launches] == ["main_matmul_0", "main_rows_0"]
+    rng = np.random.default_rng(0)
+    shapes = [item.shape for item in made.inputs]
+    q, k, mask = (rng.integers(-2, 3, shape).astype(dtype) for shape, dtype in zip(shapes, ("f2", "f2", "f4")))
+    sums = np.einsum("bhmk,bhnk->bhmn", q.astype(np.float64), k.astype(np.float64)) + mask[:, None, None]
+    np.testing.assert_array_equal(made(q, k, mask), sums - sums.max(-1, keepdims=True))

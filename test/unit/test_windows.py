@@ -173,6 +173,7 @@ func.func @f(%P: tensor<2x3x40x56xf16>, %V: tensor<2x3x56x24xf16>) -> tensor<2x4
     outs(%z : tensor<2x40x3x24xf32>) -> tensor<2x40x3x24xf32>
   return %o : tensor<2x40x3x24xf32>
 }"""
+NARROW_HEADS = SEQUENCES.replace("x24x", "x5x").replace("x24xf", "x5xf")
 SEQUENCE_FIRST = SEQUENCES.replace("2x40x3x24xf32", "40x2x3x24xf32").replace("#v, #o", "#v, #first")
 
 
@@ -183,9 +184,10 @@ SEQUENCE_FIRST = SEQUENCES.replace("2x40x3x24xf32", "40x2x3x24xf32").replace("#v
         (MERGED.read_text(), "hmk,hkn->mhn", 1),
         (ADDED, "hmk,hkn->mhn", 1),
         (SEQUENCE_FIRST, "bhmk,bhkn->mbhn", 1),
-        (SEQUENCES, "bhmk,bhkn->bmhn", 2),
+        (SEQUENCES, "bhmk,bhkn->bmhn", 1),
+        (NARROW_HEADS, "bhmk,bhkn->bmhn", 2),
     ],
-    ids=["merged", "added to C", "sequences behind rows", "two strides"],
+    ids=["merged", "added to C", "sequences behind rows", "two strides", "rows of 20 bytes"],
 )
 @pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
 def test_merged_heads(text: str, sums: str, kernels: int, target: str) -> None:

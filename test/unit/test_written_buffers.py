@@ -159,10 +159,12 @@ def test_an_elementwise_op_in_place_before_another(pipeline: str) -> None:
 
 
 @pytest.mark.parametrize("types", ["f16, f32", "i8, i32"])
-@pytest.mark.parametrize("form", ["tensor", "memref"])
+@pytest.mark.parametrize("form", ["tensor", "memref", "negated"])
 def test_products_that_are_subtracted(form: str, types: str) -> None:
-    """C - AB, as in the updates of factorizations."""
+    """C - AB, as in the updates of factorizations, also as the sum of C and negated products."""
     given, sums = types.split(", ")
+    negated = form == "negated"
+    form = "tensor" if negated else form
     kind, extended = ("f", "extf") if sums == "f32" else ("i", "extsi")
     a, b, c = (f"{form}<{extents}>" for extents in (f"16x24x{given}", f"24x32x{given}", f"16x32x{sums}"))
     is_tensor = form == "tensor"
@@ -181,6 +183,9 @@ def test_products_that_are_subtracted(form: str, types: str) -> None:
 }}"""
     dtypes = (np.float16, np.float32) if sums == "f32" else (np.int8, np.int32)
     x, y, z = X.astype(dtypes[0]), Y.astype(dtypes[0]), Z.astype(dtypes[1])
+    if negated and sums == "f32":
+        text = text.replace("arith.subf %so_far, %2", "arith.addf %n, %so_far")
+        text = text.replace("    %3 =", "    %n = arith.negf %2 : f32\n    %3 =")
     made = compiled(text)
     assert isinstance(made, stepladder.Kernel)
     got = made(x, y, z.copy())

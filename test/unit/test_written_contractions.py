@@ -102,6 +102,25 @@ def test_bodies_that_are_no_products_of_the_operands(name: str) -> None:
     np.testing.assert_allclose(compiled(text, 0)(a, b, c), c + of(a, b), rtol=0, atol=1e-5)
 
 
+def test_products_of_integers_that_wrap_before_they_are_added() -> None:
+    text = f"""func.func @f(%a: tensor<8x16xi8>, %b: tensor<16x24xi8>, %c: tensor<8x24xi32>) -> tensor<8x24xi32> {{
+  %r = linalg.generic {{{maps("m, n, k", "m, k", "k, n", "m, n")},
+      iterator_types = ["parallel", "parallel", "reduction"]}} ins(%a, %b : tensor<8x16xi8>, tensor<16x24xi8>)
+      outs(%c : tensor<8x24xi32>) {{
+  ^bb0(%in: i8, %in_0: i8, %out: i32):
+    %p = arith.muli %in, %in_0 : i8
+    %q = arith.extsi %p : i8 to i32
+    %sum = arith.addi %out, %q : i32
+    linalg.yield %sum : i32
+  }} -> tensor<8x24xi32>
+  return %r : tensor<8x24xi32>
+}}"""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((8, 16), (16, 24)))
+    c = rng.integers(-9, 9, (8, 24)).astype(np.int32)
+    np.testing.assert_array_equal(compiled(text, 0)(a, b, c), c + (a[:, :, None] * b[None]).sum(1, dtype=np.int32))
+
+
 def test_an_outer_product_whose_columns_are_between_its_rows() -> None:
     a, b, c = "tensor<8x1x3xf32>", "tensor<1x16xf32>", "tensor<8x16x3xf32>"
     text = f"""func.func @f(%a: {a}, %b: {b}, %c: {c}) -> {c} {{

@@ -37,7 +37,7 @@ module attributes {transform.with_named_sequence} {
       {description = "the pipelines of matmuls read operands in other orders by TMA, without a copy"}
       -> !transform.any_param
     %columns = transform.tune.knob<"columns"> = true from options = [true, false]
-      {description = "matmuls write rows with a pitch in place: columns of one tensor, and heads behind rows"}
+      {description = "matmuls read and write rows with a pitch in place: columns of a tensor, heads behind rows"}
       -> !transform.any_param
     %unrolled = transform.include @unroll_loops failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op

@@ -59,7 +59,15 @@ module attributes {transform.with_named_sequence} {
     // the fastest dimension of the grid.
     %store = transform.structured.match ops{["bufferization.materialize_in_destination"]} in %module
       : (!transform.any_op) -> !transform.any_op
-    %makers = transform.get_producer_of_operand %store[0] : (!transform.any_op) -> !transform.any_op
+    %stored = transform.get_producer_of_operand %store[0] : (!transform.any_op) -> !transform.any_op
+    %makers = transform.tune.alternatives<"batch_strides"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "batch_strides > 1"}} -> !transform.any_op {
+      transform.yield %stored : !transform.any_op
+    }, {
+      // The batch of C is divided before it is stored.
+      %divided = transform.get_producer_of_operand %stored[0] : (!transform.any_op) -> !transform.any_op
+      transform.yield %divided : !transform.any_op
+    }
     // One op may have several results.
     %last = transform.merge_handles deduplicate %makers : !transform.any_op
     %tile, %blocks = transform.tune.alternatives<"batch"> selected_region = 0

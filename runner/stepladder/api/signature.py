@@ -258,7 +258,7 @@ def _layout_of(argument: Argument, problem: Problem) -> tuple[tuple[int, ...], t
     window = problem.window(argument.role or "")
     if window is None or window.offset or len(window.shape) != 1 or argument.shape != window.shape:
         return argument.shape, row_major(argument.shape)
-    return getattr(problem, f"{argument.role}_shape"), window.strides
+    return window.extents(getattr(problem, f"{argument.role}_shape")), window.strides
 
 
 def bytes_of(parameter: Parameter) -> int:

@@ -195,7 +195,10 @@ def _type_of(name: str, dtype: object) -> str:
     text = str(getattr(dtype, "name", None) or dtype).removeprefix("torch.")
     if text not in _BY_NAME:
         known = ", ".join(_NAMES[type_] for type_ in ELEMENT_TYPES)
-        raise ArgumentError(f"argument '{name}' has elements of {text}; accepted: {known}")
+        notes = []
+        if (signed := text.removeprefix("u")) in _BY_NAME:
+            notes = [f"an unsigned argument is passed as {signed} with the same bits, as x.view(np.{signed}) has them"]
+        raise ArgumentError(f"argument '{name}' has elements of {text}; accepted: {known}", notes=notes)
     return _BY_NAME[text]
 
 

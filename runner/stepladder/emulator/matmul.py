@@ -267,14 +267,14 @@ _MATMULS = 3
 def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
     """Returns a problem of the same kind that takes a few tiles each way, and a few steps of k for all that divide it:
     it keeps the remainders at the edges, and the multiples that clusters and splits of a reduction need. A problem with
-    elementwise ops stays as it is: its payload cannot be written from it.
+    elementwise ops, or with parts of buffers, stays as it is: its payload cannot be written from it.
 
     Args:
         found: the problem of a payload.
         knobs: of the pipeline that is to be run; without positive `block_m`, `block_n` and `block_k` nothing
             changes. With `swap_operands`, tiles of C have block_n rows.
     """
-    if found.has_epilogue or found.is_prepared:
+    if found.has_epilogue or found.is_prepared or found.has_windows:
         return found
 
     def small(size: int, tile: int, tiles: int) -> int:

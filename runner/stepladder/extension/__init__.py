@@ -31,6 +31,7 @@ from stepladder.extension.ops import (
     distribute_elements,
     distribute_rows,
     distribute_tiles,
+    divide_batch_index,
     elect_producer,
     enable_dependent_launch,
     evict_copies_first,

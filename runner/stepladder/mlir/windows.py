@@ -113,8 +113,20 @@ def window_of(view: ir.Value) -> Window | None:
         view = view.owner.operands[0]
     if isinstance(view.owner, ir.Block):
         return None
-    strides, offset = ir.MemRefType(view.type).get_strides_and_offset()
-    return Window(tuple(ir.MemRefType(view.owner.operands[0].type).shape), offset, tuple(strides))
+    type_ = ir.MemRefType(view.type)
+    strides, offset = type_.get_strides_and_offset()
+    batch = tuple(type_.shape[:-2]) if type_.rank > 3 else ()
+    return Window(tuple(ir.MemRefType(view.owner.operands[0].type).shape), offset, tuple(strides), batch)
+
+
+def division_of(store: ir.Operation) -> ir.Operation | None:
+    """Returns the op that divides the batch of what is stored, where C has several strides between its matrices.
+
+    Args:
+        store: a `bufferization.materialize_in_destination`.
+    """
+    source = producer(store.operands[0])
+    return source if source is not None and source.name == "tensor.reshape" else None
 
 
 def begin_of_part(value: ir.Value, views: Collection[str]) -> int | None:

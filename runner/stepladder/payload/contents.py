@@ -147,6 +147,9 @@ class Contents:
         for number, role in roles.items():
             if role not in ("a", "b", "ab"):
                 found[role] = self.window_of_argument(number, role)
+            for window, op in self.windows.get(number, []):
+                if window is not None and window.batch and role != "c":
+                    raise refuse(op, f"{op.name} reads {role.upper()} with several strides between matrices")
         return {role: window for role, window in found.items() if window is not None}
 
     def store(self, op: ir.Operation, kind: Kind, target: Content) -> None:

@@ -12,7 +12,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.traverse import producer, walk
 from stepladder.mlir.types import OF_BF16, matrix_descriptor_tile
-from stepladder.mlir.windows import CAST
+from stepladder.mlir.windows import CAST, division_of
 from stepladder.payload.approximations import approximates, module_approximates
 from stepladder.payload.consumers import NAMED
 from stepladder.payload.launched_tiles import has_copied_tiles, has_private_tiles
@@ -73,6 +73,7 @@ FACTS = (
     "windows",
     "read_windows",
     "windows_aligned",
+    "batch_strides",
     "is_i8",
     "is_fp8",
     "has_private_tiles",
@@ -126,6 +127,7 @@ def problem_facts(problem: Problem) -> Facts:
         "windows": int(problem.has_windows),
         "read_windows": sum(problem.window(role) is not None for role in "ab"),
         "windows_aligned": int(_windows_are_aligned(problem)),
+        "batch_strides": len(problem.c_window.batch) if problem.c_window and problem.c_window.batch else 1,
         "is_i8": int(problem.a_type == "i8"),
         "is_fp8": int(problem.a_type in FP8_TYPES),
         # Of dumps alone: steps make the tiles that they need.
@@ -223,6 +225,7 @@ def type_facts(module: ir.Module) -> Facts:
         "result_bits": 32,
         "windows": int(bool(walk(module, CAST))),
         "read_windows": int(bool(walk(module, CAST))),
+        "batch_strides": 1 + any(map(division_of, walk(module, "bufferization.materialize_in_destination"))),
         "approximates": int(module_approximates(module, consumers)),
         "is_f32": int(not types.isdisjoint(("f32", "tf32"))),
         "is_i8": int("i8" in (*types, noted.get("a_type"))),

@@ -9,6 +9,10 @@ from stepladder.runtime.errors import StepladderError
 
 _TILES = "a XeTile program is compiled with --pipeline xetile_wgmma, xetile_mma_sync or xetile"
 _WRITTEN = "write one with: stepladder payload matmul --m M --n N --k K"
+_NESTS = (
+    "accepted: loops over elements from 0 to constants by 1 (scf.for, or affine.for, which becomes one), with loads "
+    "and stores at their counters, or linalg.matmul or linalg.generic in their place"
+)
 # By the beginning of an op's name: what is compiled instead. The first one that a payload has is named.
 _OTHERS = {
     "vector.contract": "accepted: linalg.matmul, linalg.contract or linalg.generic of tensors or buffers, as before a "
@@ -18,8 +22,8 @@ _OTHERS = {
     "torch.": "accepted: linalg ops, of torch-mlir's pipeline torch-backend-to-linalg-on-tensors-backend-pipeline; "
     "stepladder.compile takes a torch.nn.Module",
     "gpu.launch": "accepted: linalg ops, of which the pipelines make the launch; stepladder emulate runs kernels",
-    "scf.for": "accepted: a linalg.matmul or linalg.generic in place of loops over elements",
-    "scf.parallel": "accepted: a linalg.matmul or linalg.generic in place of loops over elements",
+    "scf.for": _NESTS,
+    "scf.parallel": _NESTS,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from stepladder.mlir.bindings import ir
@@ -24,6 +25,22 @@ def pitched_arguments(function: ir.Operation) -> list[ir.Value]:
 
 def _is_strided(type_: ir.MemRefType) -> bool:
     return isinstance(type_.layout, ir.StridedLayoutAttr) and place_of(in_memory(type_)[0]) is not None
+
+
+def enclosing(type_: ir.MemRefType) -> ir.MemRefType:
+    """Returns the type of a dense buffer that a buffer with gaps is a part of.
+
+    Args:
+        type_: of rows with a pitch, or behind an offset.
+    """
+    place = place_of(type_)
+    if place is None:
+        return ir.MemRefType.get(list(type_.shape), type_.element_type, memory_space=type_.memory_space)
+    offset, strides = place
+    inner = [outer // stride for outer, stride in zip(strides, strides[1:])]
+    rows = -(-span_of(type_, offset, strides) // strides[0]) if inner else span_of(type_, offset, strides)
+    shape = [rows, *inner] if math.prod(inner) == strides[0] else [span_of(type_, offset, strides)]
+    return ir.MemRefType.get(shape, type_.element_type, memory_space=type_.memory_space)
 
 
 def _permuted(view: ir.Value, order: Sequence[int], result: ir.Type) -> ir.Value:

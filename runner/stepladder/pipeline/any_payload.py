@@ -187,8 +187,11 @@ def raised_text(text: str, name: str, function: str | None = None) -> str | None
     expansions.expand(functions[0])
     windows.spread(functions[0], with_gaps=False)
     for argument in windows.pitched_arguments(functions[0]):
-        number = ir.BlockArgument(argument).arg_number
-        raise StepladderError(f"argument {number} is a buffer with gaps; accepted: dense buffers")
+        number, type_ = ir.BlockArgument(argument).arg_number, ir.MemRefType(argument.type)
+        raise StepladderError(
+            f"argument {number} is {type_}, a buffer with gaps; accepted: dense buffers, such as "
+            f"{windows.enclosing(type_)}, of which memref.subview in the function takes a part"
+        )
     if not raising.is_raisable(functions[0]):
         return None
     # With the locations of ops in the file, for messages.

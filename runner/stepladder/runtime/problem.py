@@ -73,16 +73,27 @@ class Window:
         shape: extents of the buffer, outermost first.
         offset: elements before the first one of the operand.
         strides: elements from one index of the operand to the next, of each dimension; 1 for the innermost.
+        batch: extents that a batch divides into, outermost first, where each has a stride of its own; empty where all
+            matrices are apart by one stride.
     """
 
     shape: tuple[int, ...]
     offset: int
     strides: tuple[int, ...]
+    batch: tuple[int, ...] = ()
 
     @property
     def unit(self) -> int:
         """The largest number of elements that each row begins at a multiple of."""
         return math.gcd(self.offset, *self.strides[:-1])
+
+    def extents(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Returns the extents that the strides are of.
+
+        Args:
+            shape: of the operand, with one dimension for a batch.
+        """
+        return (*self.batch, *shape[1:]) if self.batch else shape
 
 
 @dataclass(frozen=True)

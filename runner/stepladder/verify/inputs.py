@@ -267,7 +267,7 @@ def initial_c(problem: Problem, c: np.ndarray) -> np.ndarray:
         return np.full_like(c, poison)
     held = c.copy()  # what is beside the window stays
     places = np.full((), problem.c_window.offset)
-    for size, stride in zip(problem.c_shape, problem.c_window.strides):
+    for size, stride in zip(problem.c_window.extents(problem.c_shape), problem.c_window.strides):
         places = places[..., None] + np.arange(size) * stride
     held.reshape(-1)[places] = poison
     return held

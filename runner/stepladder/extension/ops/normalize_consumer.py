@@ -10,7 +10,8 @@ from stepladder.extension.lib.outlined_producers import is_in_producer
 from stepladder.extension.lib.workspaces import is_workspace
 from stepladder.mlir.bindings import arith, bufferization, ir
 from stepladder.mlir.linalg_ops import create_generic
-from stepladder.mlir.traverse import attributes_of, defining_op, producer, users_of, walk
+from stepladder.mlir.traverse import attributes_of, producer, users_of, walk
+from stepladder.mlir.windows import division_of
 from stepladder.payload.facts import MATMULS
 
 
@@ -38,10 +39,15 @@ def _buffer_of(value: ir.Value) -> ir.Value | None:
     return source.operands[0] if source is not None and source.name == "bufferization.to_tensor" else None
 
 
-def _destination_tensor(old: ir.Operation, buffer: ir.Value) -> ir.Value:
-    """Returns the tensor that C's buffer is read and written through: fusion drops it where it is not read."""
+def _destination_tensor(old: ir.Operation, store: ir.Operation) -> ir.Value:
+    """Returns the tensor that C's buffer is read and written through: fusion drops it where it is not read.
+
+    Where the batch of C has several strides, C is not read, and the tensor is an empty one."""
+    buffer = store.operands[1]
     type_ = ir.MemRefType(buffer.type)
     with ir.InsertionPoint(old), old.location:
+        if (division := division_of(store)) is not None:
+            return ir.Operation.create("tensor.empty", results=[division.operands[0].type]).results[0]
         tensor = ir.RankedTensorType.get(type_.shape, type_.element_type)
         return bufferization.to_tensor(tensor, buffer, restrict=True, writable=True)
 
@@ -63,7 +69,7 @@ class _Consumer:
     def place(self, operand: ir.Value, map_: ir.AffineMap) -> int | None:
         """Returns which input an operand is; None for C, which is read from the destination."""
         buffer = _buffer_of(operand)
-        if buffer is not None and buffer == defining_op(self.destinations[0]).operands[0] and map_ == self.identity:
+        if buffer is not None and buffer == _buffer_of(self.destinations[0]) and map_ == self.identity:
             return None
         for place, (known, known_map) in enumerate(zip(self.operands, self.maps)):
             if known == operand and known_map == map_:
@@ -232,6 +238,11 @@ def _is_read_by(use: ir.OpOperand) -> bool:
     return op.name == "linalg.generic" and bool(list(op.regions[0].blocks[0].arguments[use.operand_number].uses))
 
 
+def _maker(store: ir.Operation) -> ir.Operation:
+    """Returns the op that takes what the ops on the product make: a store, or the division of a batch before it."""
+    return division_of(store) or store
+
+
 def _is_from_zeros(matmul: ir.Operation) -> bool:
     """Tells whether a product starts from zeros, and not from a tensor."""
     begins = producer(matmul.operands[2])
@@ -257,14 +268,14 @@ def normalize_consumer(payload: ir.Operation, op: NormalizeConsumer, rewriter: R
     is_after_generics = len(stores) == 1 and bool(generics)
     last = generics[-1] if is_after_generics else walk(payload, "bufferization.materialize_in_destination")[-1]
     for store in stores:
-        maker = producer(store.operands[0])
+        maker = producer(_maker(store).operands[0])
         if maker is None or (maker not in generics and maker not in matmuls):
             raise Refusal(store, f"expected elementwise ops between {matmuls[0].name} and what is stored")
 
     # Which input of the new consumer, or C (None), each argument of the old bodies is.
-    consumer = _Consumer(sums, [_destination_tensor(last, store.operands[1]) for store in stores])
+    consumer = _Consumer(sums, [_destination_tensor(last, store) for store in stores])
     inliner = _Inliner(consumer, generics)
-    reads = [inliner.read(store.operands[0], consumer.identity) for store in stores]
+    reads = [inliner.read(_maker(store).operands[0], consumer.identity) for store in stores]
     if any(operand in sums for operand in consumer.operands[len(sums) :]):
         raise Refusal(last, "reads a product in another order than it writes C")
     summands = {place: _summand(matmul, consumer) for place, matmul in enumerate(matmuls) if not _is_from_zeros(matmul)}
@@ -287,8 +298,11 @@ def normalize_consumer(payload: ir.Operation, op: NormalizeConsumer, rewriter: R
         results = [inliner.emit(read, values) for read in reads]
         ir.Operation.create("linalg.yield", operands=results)
     for place, store in reversed(list(enumerate(stores))):
-        store.operands[0] = generic.results[place]
+        division = _maker(store)
+        division.operands[0] = generic.results[place]
         if not is_after_generics:
             store.move_after(generic)
+            if division != store:
+                division.move_after(generic)
     for old in reversed(generics):
         rewriter.erase_op(old)

@@ -1,5 +1,6 @@
 """`tc.outline_matmuls`: outlines each matmul, with the ops that its kernel computes, to a function."""
 
+import math
 from collections.abc import Callable, Sequence
 
 from stepladder.extension.lib.arithmetic import constant
@@ -66,6 +67,9 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
     weights, come into the group where `dequantizing` is 1 and the matmul alone reads what they make. A pair of products
     takes what kernels of their own dequantize.
 
+    Slices of columns that are A or B, whose rows have the pitch of the tensor, come into the group where `columns` is 1
+    and all pipelines read them in place.
+
     A transpose after the matmul that only changes where its matrices begin and the pitch of their rows, such as that
     which merges the heads of an attention, comes into the group where `columns` is 1.
 
@@ -81,7 +85,7 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
     Operands: a handle to a module with one public function, which gets the attribute `has_stages`. Refuses a matmul
     that is no payload even alone.
     Attributes: pairs, whether two matmuls of one A may become one function; dequantizing, whether kernels of matmuls
-    dequantize their operands; columns, whether they write rows with a pitch.
+    dequantize their operands; columns, whether they read and write rows with a pitch.
     """
 
     target: Handle
@@ -106,8 +110,8 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
         if product is None:
             break
         _store_constants(product)
-        _read_apart(product)
         columns = bool(op.columns.value)
+        _read_apart(product, columns=columns)
         product = _from_zeros(product, rewriter)
         least, result = smallest(product, columns=columns)
         ops, results = _stage(product, least, result, with_pairs=bool(op.pairs.value), columns=columns)
@@ -143,11 +147,11 @@ def _store_constants(product: ir.Operation) -> None:
             product.operands[place] = create_named_op("linalg.copy", [value], empty).results[0]
 
 
-def _read_apart(product: ir.Operation) -> None:
+def _read_apart(product: ir.Operation, *, columns: bool) -> None:
     """Has elementwise ops after a matmul read its A and B, as those of a residual connection do, as casts that change
     nothing: operands of an epilogue are arguments of their own, which may be the same buffers. The casts fold later."""
     factors = list(product.operands)[:2]
-    layouts = layout_sources(product, factors)
+    layouts = layout_sources(product, factors, columns=columns)
     for value in dict.fromkeys([*factors, *(source.operands[0] for source in layouts)]):
         behind = [
             (user, place)
@@ -288,7 +292,10 @@ def _grown(
         layouts = layout_sources(user, [operand for operand in user.operands if not _is_from(operand, group)])
         partner = _partner(user, group) if with_pairs else []
         pair = [with_producers([*group, *partner, user], STARTS)] if partner else []
-        attempts = [with_producers([*group, *more, user], STARTS) for more in ([layouts] if layouts else []) + [[]]]
+        more = [layouts, []] if layouts else [[]]
+        if any(map(_repeats, layouts)):
+            more = [layouts]  # a kernel would repeat the elements in memory
+        attempts = [with_producers([*group, *each, user], STARTS) for each in more]
         group = attempts[0]
         for attempt in (*pair, *attempts):
             # What only ignored ops use is a result all the same: a kernel writes one matrix at least.
@@ -301,6 +308,15 @@ def _grown(
             is_refused = True
         refused += is_refused
     return ops, result
+
+
+def _repeats(layout: ir.Operation) -> bool:
+    """Tells whether an op repeats elements of its operand, such as those of a mask for all heads."""
+    values = (layout.operands[0], layout.results[0])
+    if not all(isinstance(value.type, ir.RankedTensorType) for value in values):
+        return False
+    given, made = (math.prod(ir.RankedTensorType(value.type).shape) for value in values)
+    return made > given
 
 
 def _partner(user: ir.Operation, group: Sequence[ir.Operation]) -> list[ir.Operation]:

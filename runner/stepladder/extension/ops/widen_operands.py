@@ -2,9 +2,11 @@
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.multi_kernel.plain_operands import add_in_wide_sums, sums_are_widened, with_wide_sums
 from stepladder.extension.lib.multi_kernel.products import is_layout, is_product
 from stepladder.extension.lib.multi_kernel.stages import is_structured, one_function
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.linalg_ops import create_generic, indexing_maps
 from stepladder.mlir.rounding import rounds_to_nearest
 from stepladder.mlir.traverse import attributes_of, producer
@@ -29,7 +31,7 @@ class WidenOperands(Tc.Operation, name="widen_operands"):
     fp8 to f16 have the attribute `prepared`: they are no part of the product.
 
     Where kernels do not multiply bf16, operands that the payload extends from fp8 to bf16 become f16, which has their
-    values too.
+    values too, and a matmul of fp8 whose sums are of bf16 becomes one with sums of f32, which are rounded.
 
     A product of f32 whose operands are both extended from narrower values, here or in the payload, is marked
     `fits_tf32`: tf32 has the 11 bits of an f16 significand and the exponents of bf16, and so represents all their
@@ -149,10 +151,22 @@ def _extension_of_fp8(value: ir.Value) -> ir.Operation | None:
 
 
 def _is_of_fp8_as_bf16(product: ir.Operation) -> bool:
-    """Tells whether both operands of a product in f32 are fp8 that the payload extends to bf16."""
-    a, b, sums = (element_of(operand.type) for operand in product.operands)
-    is_bf16 = isinstance(a, ir.BF16Type) and isinstance(b, ir.BF16Type) and isinstance(sums, ir.F32Type)
+    """Tells whether both operands of a product are fp8 that the payload extends to bf16."""
+    a, b = (element_of(operand.type) for operand in list(product.operands)[:2])
+    is_bf16 = isinstance(a, ir.BF16Type) and isinstance(b, ir.BF16Type)
     return is_bf16 and all(_extension_of_fp8(value) is not None for value in list(product.operands)[:2])
+
+
+def _with_sums_of_f32(product: ir.Operation, rewriter: Rewriter) -> ir.Operation:
+    """Returns a matmul of fp8 in bf16 as one in f32 whose sums are rounded by an op of its own: the extension of fp8 to
+    bf16, which kernels do not multiply, is not needed then. Another product is returned as it is."""
+    of_fp8 = all(is_fp8(element_of(operand.type)) for operand in list(product.operands)[:2])
+    if not sums_are_widened(product) or not (of_fp8 or _is_of_fp8_as_bf16(product)):
+        return product
+    start = repeated_number(product.operands[2])
+    if start is not None and start.value == 0:
+        return with_wide_sums(product, rewriter)[0]
+    return add_in_wide_sums(product, rewriter)
 
 
 def _prepare_fp8(product: ir.Operation, fp8: int, rewriter: Rewriter) -> None:
@@ -177,9 +191,11 @@ def widen_operands(payload: ir.Operation, op: WidenOperands, rewriter: Rewriter)
     for product in operations_of(one_function(payload).regions[0].blocks[0]):
         if not is_product(product) or not is_structured(product):
             continue
+        if not op.bf16.value:
+            product = _with_sums_of_f32(product, rewriter)
         a, b, sums = product.operands
         element = _common(element_of(a.type), element_of(b.type), element_of(sums.type), op.fp8.value)
-        if not op.bf16.value and _is_of_fp8_as_bf16(product):
+        if not op.bf16.value and isinstance(element_of(sums.type), ir.F32Type) and _is_of_fp8_as_bf16(product):
             element = ir.F16Type.get()
         if element is None or not _is_cast(product, element):
             _prepare_fp8(product, op.fp8.value, rewriter)

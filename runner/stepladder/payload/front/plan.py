@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import permutations
+from typing import NamedTuple
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
@@ -14,7 +15,22 @@ from stepladder.payload.front.trace import ACCEPTED, Consumer, Contraction, Trac
 from stepladder.payload.front.views import Origin, View, whole_of
 from stepladder.payload.refusal import refuse
 
-Layout = tuple[int, tuple[int, ...]]
+# Dimensions of a batch that a kernel stores to: TMA addresses tensors of up to five.
+_MAX_BATCH = 3
+
+
+class Layout(NamedTuple):
+    """Where in an argument a matrix is.
+
+    Attributes:
+        offset: of the first element, in elements.
+        strides: of each dimension, in elements.
+        batch: extents that the batch divides into, where each has a stride of its own; else empty.
+    """
+
+    offset: int
+    strides: tuple[int, ...]
+    batch: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -26,8 +42,7 @@ class Matrix:
         element: its element type there.
         is_transposed: whether the buffer holds the transpose, row-major.
         is_broadcast: whether all matmuls of a batch take the one matrix.
-        part: where in the argument it is, the offset and a stride for each dimension, in elements; None where it is
-            all of it.
+        part: where in the argument it is; None where it is all of it.
     """
 
     argument: int
@@ -198,20 +213,20 @@ def _matmul(trace: Trace, found: Contraction, result: View, number: int, c_order
     """Returns the plan of a contraction whose result is stored in an argument, in the order of given digits."""
     dimensions = dimensions_of(found, c_order)
     groups = dimensions.of_c
+    part = None
     if c_order != [digit for group in groups for digit in group]:
-        # The batch is not outermost, as the heads of an attention behind its rows: matrices with a row pitch.
-        place = result.window or whole_of(c_order)
-        if not place.has_rows(groups, bits_of_name(result.element)):
+        part = _behind_rows(result, c_order, dimensions.batch, dimensions.m, dimensions.n)
+        if part is None:
             raise interleaved(found, "C", None, c_order, dimensions)
-        result = replace(result, window=place)
-    c = Matrix(number, result.element, part=_layout(found.op, "C", result, groups))
+    c = Matrix(number, result.element, part=part or _layout(found.op, "C", result, groups))
     all_axes = tuple(range(len(groups)))
 
     def read(view: View, op: ir.Operation) -> Read:
         """Returns what an op reads; C itself as it is written, with its batch at any place."""
         item = _read(view, op, groups)
         is_in_c = item.argument == number and flat(view.storage) == c_order
-        is_c = is_in_c and (view.window or whole_of(c_order)).laid_out(groups) == c.part
+        laid_out = (view.window or whole_of(c_order)).laid_out(groups) if is_in_c else None
+        is_c = laid_out is not None and Layout(*laid_out) == c.part
         return replace(item, axes=all_axes, part=c.part) if is_c else item
 
     start = None
@@ -259,14 +274,35 @@ def _layout(op: ir.Operation, name: str, view: View, groups: list[list[Digit]]) 
     """Returns where in its argument a view is, in terms of the digits of each dimension; None where it is all of it."""
     if view.window is None:
         return None
-    layout = view.window.laid_out(groups)
-    if layout is None:
+    laid_out = view.window.laid_out(groups)
+    if laid_out is None:
         raise refuse(
             op,
             f"{op.name} takes a part of a buffer as {name} and collapses dimensions that are not adjacent in memory",
             "accepted: parts whose rows, columns and matrices each are one dimension",
         )
-    return layout
+    return Layout(*laid_out)
+
+
+def _behind_rows(
+    result: View, order: list[Digit], batch: list[Digit], rows: list[Digit], columns: list[Digit]
+) -> Layout | None:
+    """Returns where a result whose batch is not outermost is stored, as the heads of an attention behind its rows:
+    matrices with a row pitch. The batch may have several strides, as the heads of several sequences do. None where no
+    kernel stores it.
+
+    Args:
+        result: the product.
+        order: the digits of the buffer, outermost first.
+        batch, rows, columns: those of each dimension.
+    """
+    place = result.window or whole_of(order)
+    runs = place.runs(batch)
+    groups = [*runs, rows, columns]
+    laid_out = place.laid_out(groups)
+    if laid_out is None or len(runs) > _MAX_BATCH or not place.has_rows(groups, bits_of_name(result.element)):
+        return None
+    return Layout(*laid_out, batch=tuple(map(extent, runs)) if len(runs) > 1 else ())
 
 
 def _consumers(trace: Trace, stage: int, read: Callable[[View, ir.Operation], Read]) -> tuple[Elementwise, ...]:

@@ -68,7 +68,7 @@ def _emit(body: ir.Block, plan: Plan) -> None:
     elif plan.start is not None and plan.start.argument != plan.c.argument:
         start = _to_tensor(_placed(body, plan.start, plan.shape), writable=True)
     else:
-        start = _to_tensor(buffer, writable=True)
+        start = _destination(plan, buffer)
     if adds or plan.start is None:
         is_integer = isinstance(acc_type, ir.IntegerType)
         zero = ir.IntegerAttr.get(acc_type, 0) if is_integer else ir.FloatAttr.get(acc_type, 0)
@@ -83,7 +83,8 @@ def _emit(body: ir.Block, plan: Plan) -> None:
         product = _begin(body, plan, product, element, buffer if not consumers else None)
     product = _consume(body, plan, consumers, product, buffer)
     with plan.location:
-        bufferization.materialize_in_destination(None, product, buffer, restrict=True, writable=True)
+        stored = _divided(product, list(ir.MemRefType(buffer.type).shape))
+        bufferization.materialize_in_destination(None, stored, buffer, restrict=True, writable=True)
 
 
 def _begin(body: ir.Block, plan: Plan, product: ir.Value, element: ir.Type, buffer: ir.Value | None) -> ir.Value:
@@ -98,7 +99,7 @@ def _begin(body: ir.Block, plan: Plan, product: ir.Value, element: ir.Type, buff
     """
     shape, axes = plan.shape, tuple(range(len(plan.shape)))
     sums = ir.RankedTensorType(product.type).element_type
-    output = _empty(shape, element) if buffer is None else _to_tensor(buffer, writable=True)
+    output = _empty(shape, element) if buffer is None else _destination(plan, buffer)
     inputs = [(product, axes)]
     held = None
     if plan.start is not None:
@@ -141,7 +142,7 @@ def _consume(
             if item.output is not None:
                 output = operand(item.output, None, writable=True)[0]
             elif item is consumers[-1]:
-                output = _to_tensor(buffer, writable=True)
+                output = _destination(plan, buffer)
             else:
                 output = _empty(shape, ir.Type.parse(item.element))
             stages[item.stage] = _elementwise(item.op, inputs, output)
@@ -216,7 +217,30 @@ def _placed(body: ir.Block, operand: Matrix | Read, shape: list[int]) -> ir.Valu
     argument = body.arguments[operand.argument]
     if operand.part is None:
         return reshaped(argument, shape)
-    return window(argument, operand.part[0], shape, operand.part[1])
+    extents = [*operand.part.batch, *shape[1:]] if operand.part.batch else shape
+    return window(argument, operand.part.offset, extents, operand.part.strides)
+
+
+def _destination(plan: Plan, buffer: ir.Value) -> ir.Value:
+    """Returns the tensor that the result is made in: C, or an empty one where the batch of C has several strides."""
+    type_ = ir.MemRefType(buffer.type)
+    if type_.rank == len(plan.shape):
+        return _to_tensor(buffer, writable=True)
+    return _empty(plan.shape, type_.element_type)
+
+
+def _divided(product: ir.Value, shape: list[int]) -> ir.Value:
+    """Returns a product with a batch that is divided into the dimensions of its buffer, if it is.
+
+    Upstream's fusion of elementwise ops would divide the matmul itself for a `tensor.expand_shape`.
+    """
+    type_ = ir.RankedTensorType(product.type)
+    if type_.rank == len(shape):
+        return product
+    numbers = ir.Attribute.parse(f"dense<{shape}> : tensor<{len(shape)}xi64>")
+    extents = arith.constant(ir.RankedTensorType.get([len(shape)], ir.IntegerType.get_signless(64)), numbers)
+    result = ir.RankedTensorType.get(shape, type_.element_type)
+    return ir.Operation.create("tensor.reshape", [result], [product, extents]).results[0]
 
 
 def _to_tensor(buffer: ir.Value, *, writable: bool) -> ir.Value:

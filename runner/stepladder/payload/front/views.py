@@ -81,11 +81,26 @@ class Part:
             span = stride * extent(group)
         return (self.offset, tuple(strides)) if strides and strides[-1] == 1 else None
 
-    def has_rows(self, groups: Sequence[Sequence[Digit]], bits: int) -> bool:
-        """Tells whether the part is matrices that are apart by one stride, and whose rows vectors of 16 bytes store.
+    def runs(self, digits: Sequence[Digit]) -> list[list[Digit]]:
+        """Divides digits into as few groups as have one stride each.
 
         Args:
-            groups: the digits of the batch, of the rows and of the columns.
+            digits: of the part, outermost first.
+        """
+        known = self.flat()
+        found: list[list[Digit]] = []
+        for digit in digits:
+            if found and known[found[-1][-1]] == known[digit] * digit.size:
+                found[-1].append(digit)
+            else:
+                found.append([digit])
+        return found
+
+    def has_rows(self, groups: Sequence[Sequence[Digit]], bits: int) -> bool:
+        """Tells whether the part is matrices whose rows vectors of 16 bytes store.
+
+        Args:
+            groups: the digits of each dimension of the batch, of the rows and of the columns.
             bits: of an element.
         """
         layout = self.laid_out(groups)

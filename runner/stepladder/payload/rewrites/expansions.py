@@ -18,6 +18,7 @@ from stepladder.payload.rewrites import (
     index_tensors,
     inserted_scalars,
     integer_factors,
+    loop_nests,
     lowered_ops,
     parallel_loops,
     propagated_extrema,
@@ -47,6 +48,7 @@ _REWRITES = (
     returned_buffers.drop,
     counted_loops.make_bounded,
     parallel_loops.make_sequential,
+    loop_nests.lower,
     branches.select,
     unrolled_loops.unroll,
     # Scalars, slices and indexed accesses become linalg ops.

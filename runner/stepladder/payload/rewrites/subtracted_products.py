@@ -18,9 +18,33 @@ def separate(function: ir.Operation) -> None:
         function: a function on static tensors or buffers; it is changed where a `linalg.generic` subtracts.
     """
     for op in walk(function, "linalg.generic"):
+        _subtract_negated(op)
         subtraction = _subtraction(op)
         if subtraction is not None:
             _separate(op, subtraction)
+
+
+def _subtract_negated(op: ir.Operation) -> None:
+    """Replaces the sum of an output and a negated product by their difference, which is the same number."""
+    body = op.regions[0].blocks[0]
+    end = body.operations[len(body.operations) - 1].operation
+    last = producer(end.operands[0]) if len(end.operands) == 1 else None
+    if last is None or last.name != "arith.addf" or last.block != body:
+        return
+    for held, negated in (list(last.operands), list(reversed(list(last.operands)))):
+        negation = producer(negated)
+        if held != body.arguments[len(body.arguments) - 1] or negation is None or negation.name != "arith.negf":
+            continue
+        product = producer(negation.operands[0])
+        if product is None or product.name not in _PRODUCTS or product.block != body:
+            continue
+        with ir.InsertionPoint(last), last.location:
+            made = ir.Operation.create("arith.subf", results=[held.type], operands=[held, negation.operands[0]])
+        last.results[0].replace_all_uses_with(made.results[0])
+        last.erase()
+        if not list(negation.results[0].uses):
+            negation.erase()
+        return
 
 
 def _subtraction(op: ir.Operation) -> ir.Operation | None:

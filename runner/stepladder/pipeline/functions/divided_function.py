@@ -75,9 +75,9 @@ class Divided:
 
     @property
     def has_columns(self) -> bool:
-        """Whether a matmul writes rows with a pitch: columns of a buffer, or matrices behind rows."""
+        """Whether a matmul reads or writes rows with a pitch: columns of a buffer, or matrices behind rows."""
         payloads = (parse_payload(text, name) for name, text in self.texts.items() if is_matmul(name))
-        return any(find_matmul(payload).problem.c_window is not None for payload in payloads)
+        return any(find_matmul(payload).problem.has_windows for payload in payloads)
 
 
 def divide(text: str, name: str, request: Request, *, pairs: bool) -> Divided:

@@ -45,8 +45,9 @@ def is_pitched(buffer: FunctionBuffer, bundle: FunctionBundle, launch: Launch) -
         launch: of a matmul or a group.
     """
     problems = launch.grouped if launch.kernel is not None else (bundle.matmul(launch).manifest.problem,)
-    windows = [(problem.c_shape, problem.c_window.strides) for problem in problems if problem.c_window is not None]
-    return _rows(buffer.shape, buffer.strides or ()) in [_rows(*window) for window in windows]
+    windows = [(problem.c_window, problem.c_shape) for problem in problems if problem.c_window is not None]
+    written = [_rows(window.extents(shape), window.strides) for window, shape in windows]
+    return _rows(buffer.shape, buffer.strides or ()) in written
 
 
 def _rows(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:

@@ -164,10 +164,13 @@ def _check_windows(manifest: Manifest, fields: Fields) -> None:
     """Checks that operands that are parts of buffers are inside of them."""
     problem = manifest.problem
     for role in "abc":
-        window, shape = problem.window(role), getattr(problem, f"{role}_shape")
+        window = problem.window(role)
         if window is None:
             continue
         item = fields.object("problem").object(f"{role}_window")
+        if window.batch and (role != "c" or math.prod(window.batch) != problem.batch):
+            raise item.error("batch", f"must have a product of {problem.batch}, and be of C, got {window.batch}")
+        shape = window.extents(getattr(problem, f"{role}_shape"))
         if len(window.strides) != len(shape) or window.strides[-1] != 1:
             raise item.error("strides", f"must be one for each of {len(shape)} dimensions, the last one 1")
         end = window.offset + sum((size - 1) * stride for size, stride in zip(shape, window.strides)) + 1

@@ -67,6 +67,8 @@ def problem_json(problem: Problem) -> dict[str, Any]:
     for name in ("a_window", "b_window", "c_window"):
         if data[name] is None:
             del data[name]
+        elif not data[name]["batch"]:
+            del data[name]["batch"]
     for operand in (*data.get("epilogue_operands", ()), data.get("a_source"), data.get("b_source")):
         _drop_unused(operand)
     return data

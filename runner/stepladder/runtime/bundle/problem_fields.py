@@ -75,7 +75,7 @@ def _parse_window(fields: Fields, name: str) -> Window | None:
         return None
     item = fields.object(name)
     shape, strides = item.extents("shape"), item.extents("strides")
-    return Window(shape, item.integer("offset", 0), strides)
+    return Window(shape, item.integer("offset", 0), strides, item.extents("batch") if "batch" in item.data else ())
 
 
 def _parse_epilogue(fields: Fields) -> tuple[EpilogueOperand, ...]:

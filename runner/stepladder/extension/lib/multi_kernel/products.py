@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from stepladder.extension.lib.dialect import Refusal
-from stepladder.extension.lib.multi_kernel.argument_parts import part_of
+from stepladder.extension.lib.multi_kernel.argument_parts import SLICE, offset_within, part_of
 from stepladder.extension.lib.multi_kernel.stages import (
     STARTS,
     inner_ops,
@@ -21,10 +21,11 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.reshapes import TENSOR_VIEWS
-from stepladder.mlir.traverse import producer, users_of
+from stepladder.mlir.slices import numbers_of
+from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.mlir.types import element_of, is_fp8
 from stepladder.payload.front.bodies import factors, structured
-from stepladder.payload.matmul import find_matmul
+from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.payload.producers import PREPARED
 from stepladder.runtime.errors import StepladderError
 
@@ -70,8 +71,14 @@ def is_product(op: ir.Operation) -> bool:
     is_sum = any(sizes[loop] > 1 for loop in groups.k)
     if not (is_sum and groups.m and groups.n and _shares_loops(op)):
         return False
-    # Zero points of integers become ops of their own later.
-    return not adds_floats or factors(structured(op)) is not None
+    # Zero points of integers become ops of their own later; products that wrap before they are extended stay.
+    return factors(structured(op)) is not None if adds_floats else _multiplies_wide(op)
+
+
+def _multiplies_wide(op: ir.Operation) -> bool:
+    """Tells whether a contraction of integers multiplies in the type of its sums."""
+    sums = element_of(op.results[0].type)
+    return all(inner.results[0].type == sums for inner in walk(op, "arith.muli"))
 
 
 def _shares_loops(op: ir.Operation) -> bool:
@@ -144,6 +151,8 @@ def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value, columns: bool = 
         return refusal
     if found.problem.c_window is not None and not columns:
         return StepladderError("C has a pitch between its rows, and the pipelines write whole buffers")
+    if found.facts()["read_windows"] and not _reads_parts(found):
+        return StepladderError("A or B is a part of a buffer that the pipelines do not read in place")
     if _ELIDED not in text:
         _accepted[text, columns] = None
         if len(_accepted) > _MAX_ACCEPTED:
@@ -151,22 +160,43 @@ def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value, columns: bool = 
     return None
 
 
-def layout_sources(op: ir.Operation, values: Sequence[ir.Value]) -> list[ir.Operation]:
+def _reads_parts(found: PayloadMatmul) -> bool:
+    """Tells whether all pipelines read A and B where they are, as parts of buffers: `wgmma` does not, of elements that
+    it transposes or splits in kernels of their own, and no pipeline reads rows that are not aligned."""
+    problem = found.problem
+    is_along_k = problem.a_layout == "row" and problem.b_layout == "column"
+    widths = {bits_of_name(problem.a_type), bits_of_name(problem.b_type)}
+    return bool(found.facts()["windows_aligned"]) and (widths == {16} or (widths == {8} and is_along_k))
+
+
+def layout_sources(op: ir.Operation, values: Sequence[ir.Value], *, columns: bool = False) -> list[ir.Operation]:
     """Returns the views, transposes, broadcasts and casts to wider types in the block of `op` that values come from.
 
     Args:
         op: the one that takes the values.
         values: to follow; operands of `op`.
+        columns: whether slices of columns are views too, whose rows have the pitch of the tensor.
     """
     found: list[ir.Operation] = []
     pending = list(values)
     while pending:
         source = producer(pending.pop())
-        if source is None or source.block != op.block or source in found or not is_layout(source):
+        if source is None or source.block != op.block or source in found:
             continue
-        found.append(source)
-        pending.append(source.operands[0])
+        if is_layout(source) or (columns and _is_of_columns(source)):
+            found.append(source)
+            pending.append(source.operands[0])
     return found
+
+
+def _is_of_columns(op: ir.Operation) -> bool:
+    """Tells whether an op takes columns of a tensor, at a static place: elements that are apart in memory."""
+    if op.name != SLICE:
+        return False
+    whole = ir.RankedTensorType(op.operands[0].type)
+    offsets, sizes, steps = numbers_of(op)
+    is_static = whole.has_static_shape and ir.ShapedType.get_dynamic_size() not in (*offsets, *sizes)
+    return is_static and set(steps) == {1} and offset_within(op, whole) is None
 
 
 def is_layout(op: ir.Operation) -> bool:
@@ -241,8 +271,11 @@ def smallest(product: ir.Operation, *, columns: bool = True) -> tuple[list[ir.Op
     """
     a, b, *rest = product.operands
     first: StepladderError | None = None
-    for values in ([a, b, *rest], [b, *rest], [a, *rest], rest, []):
-        ops = with_producers([product, *layout_sources(product, values)], STARTS)
+    attempts = [(values, False) for values in ([a, b, *rest], [b, *rest], [a, *rest], rest, [])]
+    if columns and any(map(_is_of_columns, layout_sources(product, [a, b], columns=True))):
+        attempts = [(values, True) for values, _ in attempts[:3]] + attempts
+    for values, slices in attempts:
+        ops = with_producers([product, *layout_sources(product, values, columns=slices)], STARTS)
         refusal = refusal_of(ops, product.results[0], columns=columns)
         if refusal is None and _are_multiplied(product, ops):
             return ops, product.results[0]
