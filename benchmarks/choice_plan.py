@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from draw import Drawn
 from model_report import DEFAULT, FIRST, MAX
+from stepladder.measure.cublas_torch import INTEGER_ROWS
 
 # Element types of A and B, of the accumulator and of C, and the layouts of A and B.
 Types = tuple[str, str, str, str, str]
@@ -26,6 +27,45 @@ TYPES: dict[str, Types] = {
     "i8-i32-row-column": ("i8", "i32", "i32", "row", "column"),
 }
 PIPELINE, TARGET = "wgmma", "sm_90a"
+# Types of 8 bits, and what cuBLASLt requires n and k of them to be multiples of.
+_NARROW, _NARROW_MULTIPLE = ("f8E4M3FN", "i8"), 16
+# Knobs and columns of a table of measured kernels.
+KNOBS = (
+    "block_m",
+    "block_n",
+    "block_k",
+    "consumer_warpgroups",
+    "min_blocks_per_sm",
+    "schedule",
+    "stages",
+    "persistent_blocks",
+    "cluster_m",
+    "cluster_n",
+    "split_k",
+    "split_k_workspace",
+    "raster_group",
+    "epilogue",
+    "epilogue_stages",
+    "tile_scheduler",
+    "dependent_launch",
+    "launch_trigger",
+    "early_weights",
+    "swap_operands",
+    "kept_weights",
+)
+COLUMNS = (
+    "m",
+    "n",
+    "k",
+    "kind",
+    "held_out",
+    "place",
+    "source",
+    *KNOBS,
+    "predicted_microseconds",
+    "microseconds",
+    "cublas_microseconds",
+)
 FACTOR, EARLY_FACTOR = 1.5, 2.0
 SWAPPED = 100
 EXCHANGED = 7
@@ -53,6 +93,24 @@ class Job:
     def path(self) -> Path:
         """Returns the folder of the bundle."""
         return self.folder / f"{self.problem.name}_{self.place + 1}"
+
+
+def for_library(problems: Sequence[Drawn], types: Types) -> list[Drawn]:
+    """Returns problems that cuBLASLt multiplies too: of elements of 8 bits, n and k are rounded up to its multiples,
+    and those of i8 with few rows are left out.
+
+    Args:
+        problems: any.
+        types: of elements, accumulator and C, and the layouts of A and B.
+    """
+    if types[0] not in _NARROW:
+        return list(problems)
+    rows = INTEGER_ROWS if types[0] == "i8" else 0
+    aligned = []
+    for problem in problems:
+        n, k = (-(-extent // _NARROW_MULTIPLE) * _NARROW_MULTIPLE for extent in (problem.n, problem.k))
+        aligned += [replace(problem, n=n, k=k)] if problem.m > rows else []
+    return list(dict.fromkeys(aligned))
 
 
 def payload(problem: Drawn, types: Types) -> str:

@@ -28,12 +28,12 @@ if _TREE in sys.argv:
     import stepladder  # noqa: F401  all of its modules come from there then
 
 import model_choice
-from choice_plan import TYPES
+from choice_plan import COLUMNS, TYPES
 from choice_timing import Gpu
 from common import new_parser, run
 from draw import COUNT, DRAWS, Drawn
 from measured_kernels import write_table
-from model_choice import COLUMNS, Built, Series
+from model_choice import Built, Series
 
 WHAT = (
     "knobs that are chosen for drawn problems, by two versions of the cost model in turn, hot L2, in turn with cuBLAS, "

@@ -18,13 +18,13 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-from choice_plan import TYPES, Job, plan
+from choice_plan import KNOBS, TYPES, Job, plan
 from choice_timing import Gpu
 from common import run
 from draw import Drawn, draw_fresh, draw_tail, draw_thin, named
 from halves import halves_parser, main_of_halves
 from measured_kernels import write_table
-from model_choice import KNOBS, Built, build_one, head_of
+from model_choice import Built, build_one, head_of
 
 SEED = 20270401
 KNOB = "elect_producer"

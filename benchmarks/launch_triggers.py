@@ -23,13 +23,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from choice_plan import TYPES, Job, candidates
+from choice_plan import KNOBS, TYPES, Job, candidates
 from choice_timing import Gpu
 from common import run
 from draw import Drawn, log_uniform, named
 from halves import halves_parser, parse_halves
 from measured_kernels import write_table
-from model_choice import KNOBS, Built, build_one, head_of
+from model_choice import Built, build_one, head_of
 
 SEED = 20270426
 TRIGGER, LAUNCH, EARLY, PREFETCH = "launch_trigger", "dependent_launch", "early_weights", "prefetch_steps"

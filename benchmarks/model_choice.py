@@ -28,62 +28,22 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from choice_plan import PIPELINE, TARGET, TYPES, Job, Types, payload, plan
+from choice_plan import COLUMNS, KNOBS, PIPELINE, TARGET, TYPES, Job, Types, for_library, payload, plan
 from choice_timing import Gpu
 from common import main_of_parts, new_parser, origin, run
 from draw import COUNT, DRAWS, Drawn, draw, named
 from measured_kernels import write_table
 from model_report import DEFAULT, FIRST, MAX, report
-from stepladder.measure.cublas_torch import INTEGER_ROWS
 
 GROUP = 30
-# Element types of 8 bits.
-NARROW = ("f8E4M3FN", "i8")
-NARROW_MULTIPLE = 16
 _KEPT = "kernels.pickle"  # of a group, in its folder
 WHAT = "knobs that are chosen for drawn problems, hot L2, in turn with cuBLAS, median of 3 rounds"
-KNOBS = (
-    "block_m",
-    "block_n",
-    "block_k",
-    "consumer_warpgroups",
-    "min_blocks_per_sm",
-    "schedule",
-    "stages",
-    "persistent_blocks",
-    "cluster_m",
-    "cluster_n",
-    "split_k",
-    "split_k_workspace",
-    "raster_group",
-    "epilogue",
-    "epilogue_stages",
-    "tile_scheduler",
-    "dependent_launch",
-    "launch_trigger",
-    "early_weights",
-    "swap_operands",
-    "kept_weights",
-)
-COLUMNS = (
-    "m",
-    "n",
-    "k",
-    "kind",
-    "held_out",
-    "place",
-    "source",
-    *KNOBS,
-    "predicted_microseconds",
-    "microseconds",
-    "cublas_microseconds",
-)
 
 
 @dataclass(frozen=True)
@@ -330,12 +290,6 @@ def kept(folder: Path) -> list[Built]:
     return pickle.loads(path.read_bytes()) if path.exists() else []
 
 
-def _aligned(problem: Drawn) -> Drawn:
-    """Returns a problem whose n and k are multiples of 16, which cuBLASLt requires for elements of 8 bits."""
-    n, k = (-(-extent // NARROW_MULTIPLE) * NARROW_MULTIPLE for extent in (problem.n, problem.k))
-    return replace(problem, n=n, k=k)
-
-
 def measure(args: argparse.Namespace) -> None:
     """Measures what the result lacks.
 
@@ -350,9 +304,7 @@ def measure(args: argparse.Namespace) -> None:
         wanted = [p for p in draw(args.count) if args.part == "all" or p.held_out == (args.part == "held-out")]
     wanted = wanted[: args.everything] if args.everything else wanted
     types = TYPES[args.types]
-    if types[0] in NARROW:
-        rows = INTEGER_ROWS if types[0] == "i8" else 0
-        wanted = list(dict.fromkeys(_aligned(problem) for problem in wanted if problem.m > rows))
+    wanted = for_library(wanted, types)
     given: dict[str, int | str] = {name: json.loads(value) for name, value in (text.split("=") for text in args.set)}
     forms = {"forms": args.forms, "variety": args.variety, "launches": args.launches, "only_default": args.default}
     series = Series(Path(args.result), wanted, types, bool(args.everything), given=given, **forms)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from statistics import geometric_mean
 from typing import Any
 
+from choice_plan import KNOBS
 from common import cells_of, result, table, where
 from launch_triggers import HOT, PREFETCH, ROTATED, TRIGGER, TRIGGERS, WITH, WITHOUT
-from model_choice import KNOBS
 
 _NAME = "launch_triggers"
 _KEY = ("m", "n", "k", "runs", PREFETCH, *(name for name in KNOBS if name != TRIGGER))

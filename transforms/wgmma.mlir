@@ -305,7 +305,8 @@ module attributes {transform.with_named_sequence} {
     // TMA loads and wgmma, split between producer and consumer warpgroups.
     transform.include @convert_to_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
     transform.tune.alternatives<"products"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "3 if promotes else 0 if parts == 1 else 2 if splits_in_registers else 1"}} {
+        attributes {knobs = {
+          selected_region_attr = "3 if promotes else 0 if parts == 1 else 2 if splits_in_registers else 1"}} {
       transform.include @pipeline_wgmma failures(propagate) (%module) : (!transform.any_op) -> ()
     }, {
       transform.include @split_into_tf32 failures(propagate) (%module) : (!transform.any_op) -> ()

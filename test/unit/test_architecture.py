@@ -281,6 +281,7 @@ FOREIGN = (
     "op_class._fields",
     "os._exit",
     "torch._int_mm",
+    "torch._scaled_mm",
     *("torch._C", "torch._C._cuda_getCurrentRawStream", "torch._C._cuda_getDevice"),
 )
 
