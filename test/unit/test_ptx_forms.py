@@ -57,7 +57,7 @@ def test_families_of_the_tables_are_registered() -> None:
         ("add.f32x2 %d1, %d2, %d3;", "sm_90a has no add.f32x2: it needs sm_100 or later"),
         (
             "cp.reduce.async.bulk.shared::cta.global.bulk_group.add.u32 [%r1], [%x], 16;",
-            "cp.reduce.async.bulk.shared::cta.global.bulk_group.add.u32: with .shared::cta",
+            "cp.reduce.async.bulk.shared::cta.global.bulk_group.add.u32: with .shared::cta in this place",
         ),
         ("add.u32.fast %r1, %r2, %r3;", "the emulator does not support add.u32.fast with .fast"),
         (

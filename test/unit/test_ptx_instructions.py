@@ -62,6 +62,7 @@ WORDS = [
         "szext.wrap.s32 %r0, 0xABCD, %r1;",
         lambda x: (0xABCD & (1 << x % 32) - 1) - ((0xABCD << 1 & 1 << x % 32) and 1 << x % 32),
     ),
+    ("setp.lt.f16x2 %p1, %r1, 0x3C000005; selp.u32 %r0, 1, 0, %p1;", lambda x: int(x < 5)),  # of the lower halves
     ("bmsk.wrap.b32 %r0, %r1, 5;", lambda x: (0x1F << x % 32) & 0xFFFFFFFF),
     ("mad24.hi.sat.s32 %r0, 0x7FFFFF, 0x7FFFFF, 0x7FFFFFFF;", lambda x: 2**31 - 1),
     ("bmsk.clamp.b32 %r0, %r1, 5;", lambda x: (0x1F << x) & 0xFFFFFFFF),

@@ -151,4 +151,7 @@ def _text(fits: Sequence[_Fit]) -> str:
     wanted = f"{'one of ' if len(names) > 1 else ''}.{', .'.join(names)}" if names else ""
     if not fits[0].extra:
         return f"without {wanted}"
-    return f"with .{fits[0].extra[0]}" + (f": expected {wanted}" if wanted else "")
+    extra = fits[0].extra[0]
+    if extra in names:
+        return f"with .{extra} in this place"
+    return f"with .{extra}" + (f": expected {wanted}" if wanted else "")

@@ -79,7 +79,10 @@ def _truth(value: Value) -> Value:
 
 @instruction("setp", is_pure=True)
 def setp(site: Site) -> None:
-    """Whether two values compare as the modifier says, combined with a predicate; the opposite as second result."""
+    """Whether two values compare as the modifier says, combined with a predicate; the opposite as second result.
+
+    Of packed types, one result is that of the lower halves, and two are those of both.
+    """
     combine = site.choice(tuple(_COMBINE), "")
     (type_,) = site.types(1)
     compare = _comparison(site, type_)
@@ -94,13 +97,12 @@ def setp(site: Site) -> None:
     def execute(fiber: Fiber, op: Instruction, left: Value, right: Value, *given: Value) -> Value:
         found = compare(left, right)
         if type_.count == 2:
-            return tuple(_truth(_and_so(found[..., place], combine, given)) for place in range(2))
+            halves = tuple(_truth(_and_so(found[..., place], combine, given)) for place in range(2))
+            return halves if both else halves[0]
         if not both:
             return _truth(_and_so(found, combine, given))
         return _truth(_and_so(found, combine, given)), _truth(_and_so(_not(found), combine, given))
 
-    if type_.count == 2 and not both:
-        raise site.error("with one result")
     if both and type_.kind == "f" and type_.width == 16:
         raise site.error("with two results")
     site.emit(execute, operands, results)
