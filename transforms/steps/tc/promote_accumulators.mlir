@@ -27,7 +27,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @promote_accumulators(%module: !transform.any_op {transform.readonly})
       attributes {requires = [
         {condition = "holds_two or accumulator_registers * 9 <= consumer_registers * 5 or k_steps == 1",
-         message = "accumulators must leave 4/9 of consumer_registers to sums of a k step; fast_accum = true needs none"}
+         message = "accumulators must leave 4/9 of consumer_registers to sums of a step; fast_accum = true needs none"}
       ]} {
     "tc.promote_accumulators"(%module) {columns = 256 : i64, knobs = {columns = "promoted_columns"}}
       : (!transform.any_op) -> ()
