@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
-from stepladder.mlir.traverse import users_of
-from stepladder.mlir.windows import is_window, window_of
+from stepladder.mlir.windows import divides_batch, is_window
 from stepladder.payload import consumers, in_place, linalg_bodies, reductions
 from stepladder.payload.arguments import check_attributes, check_operand, check_unused, is_memref
 from stepladder.payload.contents import Contents
@@ -98,7 +97,7 @@ class Flow(Contents):
             # `front.rewrite` makes matrices of arguments.
             case "memref.collapse_shape" | "memref.expand_shape" | "memref.reinterpret_cast":
                 self.views[op.results[0]] = self.number_of(op.operands[0], op)
-            case "tensor.reshape" if self._divides_batch(op):
+            case "tensor.reshape" if divides_batch(op):
                 self.values[op.results[0]] = self.content_of(op.operands[0], op)
             case "linalg.fill":
                 self._fill(op)
@@ -116,14 +115,6 @@ class Flow(Contents):
                 self._return(op)
             case _:
                 raise refuse(op, f"'{op.name}' beside {self.matmul.name} is not supported: a pipeline would drop it")
-
-    def _divides_batch(self, op: ir.Operation) -> bool:
-        """Tells whether a reshape is of a batch of products that is stored with several strides."""
-        users = users_of(op.results[0])
-        stored = [user for user in users if user.name == "bufferization.materialize_in_destination"]
-        window = window_of(stored[0].operands[1]) if len(users) == len(stored) == 1 else None
-        given, made = (tuple(ir.RankedTensorType(value.type).shape) for value in (op.operands[0], op.results[0]))
-        return window is not None and bool(window.batch) and window.extents(given) == made
 
     def _fill(self, op: ir.Operation) -> None:
         users = [use.owner.operation for use in op.results[0].uses] if len(op.results) else []
