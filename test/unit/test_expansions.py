@@ -211,8 +211,9 @@ def test_factors_that_a_contraction_computes_are_producers() -> None:
 
 
 @pytest.mark.usefixtures("needs_ptxas")
-def test_a_batch_of_vectors_with_a_computed_factor_is_one_kernel() -> None:
-    """As the last product of an attention of one query, with the division of its softmax."""
+@pytest.mark.parametrize("batch", [4, 1])
+def test_a_batch_of_vectors_with_a_computed_factor_is_one_kernel(batch: int) -> None:
+    """As the last product of an attention of one query, with the division of its softmax; also with a single head."""
     text = """#e = affine_map<(b, m, n, k) -> (b, m, k)>
     #s = affine_map<(b, m, n, k) -> (b, m)>
     #v = affine_map<(b, m, n, k) -> (b, k, n)>
@@ -234,9 +235,11 @@ def test_a_batch_of_vectors_with_a_computed_factor_is_one_kernel() -> None:
       return %p : tensor<4x1x8xf32>
     }
     """
+    text = text.replace("<4x1x", f"<{batch}x1x").replace("<4x16x", f"<{batch}x16x")
     function = stepladder.compile(text, device="emulator", target="sm_80")
     assert isinstance(function, stepladder.Function) and len(function.manifest.launches) == 1
     rng = np.random.default_rng(0)
-    x, v = rng.integers(-4, 5, (4, 1, 16)).astype(np.float32), rng.integers(-4, 5, (4, 16, 8)).astype(np.float16)
-    s = np.full((4, 1), 4, np.float32)
+    x = rng.integers(-4, 5, (batch, 1, 16)).astype(np.float32)
+    v = rng.integers(-4, 5, (batch, 16, 8)).astype(np.float16)
+    s = np.full((batch, 1), 4, np.float32)
     np.testing.assert_array_equal(function(x, s, v), x / s[:, :, None] @ v.astype(np.float32))

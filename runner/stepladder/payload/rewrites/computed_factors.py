@@ -69,11 +69,10 @@ def _factors(op: ir.Operation) -> list[_Factor] | None:
     shared = set(factors[0].loops) & set(factors[1].loops)
     if not is_contraction or not whole - kept <= shared or len(sizes) < len(whole):
         return None
-    # m, n and k; of a batch in which one of them is 1, one kernel without matrix units computes all.
+    # m, n and k; of a batch, also of one, in which one of them is 1, one kernel without matrix units computes all.
     parts = [set(factors[0].loops) - shared, set(factors[1].loops) - shared, shared - kept]
     has_vectors = any(math.prod(sizes[loop] for loop in part) == 1 for part in parts)
-    is_batch = any(sizes[loop] > 1 for loop in shared & kept)
-    return None if is_batch and has_vectors else factors
+    return None if shared & kept and has_vectors else factors
 
 
 def _factor(value: ir.Value, arguments: Sequence[ir.Value], maps: Sequence[ir.AffineMap]) -> _Factor:
