@@ -7,19 +7,14 @@ from dataclasses import dataclass, field
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
-from stepladder.mlir.traverse import users_of
-from stepladder.mlir.windows import is_window, window_of
+from stepladder.mlir.windows import is_window
 from stepladder.payload import consumers, in_place, linalg_bodies, reductions
-from stepladder.payload.arguments import check_attributes, check_operand, check_unused, is_memref
-from stepladder.payload.contents import Contents
+from stepladder.payload.arguments import check_attributes, check_operand, check_unused, is_memref, is_shaped
+from stepladder.payload.contents import Contents, divides_batch
 from stepladder.payload.form import PRODUCT, READ, Content, Form, Kind
 from stepladder.payload.refusal import refuse, refuse_fill
 from stepladder.payload.results import Results
 from stepladder.runtime.problem import EpilogueOperand, epilogue_role
-
-
-def _is_shaped(value: ir.Value) -> bool:
-    return isinstance(value.type, (ir.RankedTensorType, ir.MemRefType))
 
 
 @dataclass
@@ -74,7 +69,7 @@ class Flow(Contents):
             "buffers"
             if is_memref(self.matmul.operands[2])
             else "normal"
-            if c < len(arguments) and all(is_memref(arguments[n]) for n in self.roles if _is_shaped(arguments[n]))
+            if c < len(arguments) and all(is_memref(arguments[n]) for n in self.roles if is_shaped(arguments[n]))
             else "tensors"
         )
         c_type = str(ir.ShapedType(value.type).element_type)
@@ -98,7 +93,7 @@ class Flow(Contents):
             # `front.rewrite` makes matrices of arguments.
             case "memref.collapse_shape" | "memref.expand_shape" | "memref.reinterpret_cast":
                 self.views[op.results[0]] = self.number_of(op.operands[0], op)
-            case "tensor.reshape" if self._divides_batch(op):
+            case "tensor.reshape" if divides_batch(op):
                 self.values[op.results[0]] = self.content_of(op.operands[0], op)
             case "linalg.fill":
                 self._fill(op)
@@ -116,14 +111,6 @@ class Flow(Contents):
                 self._return(op)
             case _:
                 raise refuse(op, f"'{op.name}' beside {self.matmul.name} is not supported: a pipeline would drop it")
-
-    def _divides_batch(self, op: ir.Operation) -> bool:
-        """Tells whether a reshape is of a batch of products that is stored with several strides."""
-        users = users_of(op.results[0])
-        stored = [user for user in users if user.name == "bufferization.materialize_in_destination"]
-        window = window_of(stored[0].operands[1]) if len(users) == len(stored) == 1 else None
-        given, made = (tuple(ir.RankedTensorType(value.type).shape) for value in (op.operands[0], op.results[0]))
-        return window is not None and bool(window.batch) and window.extents(given) == made
 
     def _fill(self, op: ir.Operation) -> None:
         users = [use.owner.operation for use in op.results[0].uses] if len(op.results) else []
@@ -232,7 +219,7 @@ class Flow(Contents):
         read = [
             self.content_of(operand, op)
             for operand, argument in zip(inputs, arguments)
-            if _is_shaped(operand) and list(argument.uses)
+            if is_shaped(operand) and list(argument.uses)
         ]
         if len(op.results) and not list(op.results[0].uses):
             raise refuse(op, f"the result of {op.name} is unused")
@@ -251,7 +238,7 @@ class Flow(Contents):
             return
         whole = ir.AffineMap.get_identity(len(shape))
         for operand, map_ in zip(inputs, consumers.maps_of(op)):
-            if _is_shaped(operand) and self.content_of(operand, op).kind in PRODUCT and map_ != whole:
+            if is_shaped(operand) and self.content_of(operand, op).kind in PRODUCT and map_ != whole:
                 raise refuse(op, f"{op.name} reads the product with the indexing map {map_}; it must be {whole}")
         if list(ir.ShapedType(output.type).shape) != shape:
             raise refuse(op, f"{op.name} computes {output.type} from the product; it must have the shape of C")
