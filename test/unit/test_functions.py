@@ -32,12 +32,12 @@ INPUTS = Path(__file__).parents[1] / "inputs" / "functions"
 MODULES = sorted(path.stem for path in INPUTS.glob("*.mlir"))
 # Kernels of each, which show what fuses: matmuls, and others.
 KERNELS = {
-    "attention": (3, 3),  # the projections are one launch
+    "attention": (3, 2),  # the projections are one launch
     "cached_loop": (3, 2),  # the weights of a layer are no copy
     "chain": (2, 0),
     "constant_mlp": (2, 0),
     "decode_attention": (0, 3),
-    "einsum_attention": (2, 2),
+    "einsum_attention": (2, 1),
     "experts": (6, 0),
     "fused_projections": (1, 1),
     "gated_mlp": (2, 0),

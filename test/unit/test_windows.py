@@ -320,6 +320,26 @@ def test_a_damaged_manifest(bundle: Path, tmp_path: Path, damage: Callable[..., 
     assert message in refusal(path)
 
 
+@pytest.mark.parametrize(
+    "damage, message",
+    [
+        (change("problem.c_window.batch", [2, 2]), "c_window.batch' must have a product of 6, and be of C"),
+        (change("problem.c_window.batch", [6]), "c_window.strides' must be one for each of 3 dimensions"),
+        (change("problem.c_window.batch", [3, 2]), "c_window.shape' must have"),
+    ],
+)
+def test_a_damaged_batch_of_several_strides(
+    needs_ptxas: None, tmp_path: Path, damage: Callable[..., None], message: str
+) -> None:
+    path = tmp_path / "heads.bundle"
+    with mlir_context():
+        build(MERGED.with_name("merged_sequences.mlir").read_text(), "heads.mlir", Request("mma_sync")).write(path)
+    window = read_bundle(path).manifest.problem.c_window
+    assert window == Window((2, 40, 72), 0, (2880, 24, 72, 1), (2, 3))
+    edit_manifest(path, damage)
+    assert message in refusal(path)
+
+
 def test_a_call_takes_arrays_with_pitches() -> None:
     """A buffer with a pitch is an array with this stride; parts that the function takes of a buffer are its own."""
     kernel = stepladder.compile(WINDOWS, target="sm_80", device="emulator")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import origin, producer, users_of
+from stepladder.mlir.traverse import origin, producer
 from stepladder.mlir.types import offset_of, row_major_strides, strides_of
 from stepladder.runtime.problem import Window
 
@@ -141,16 +141,3 @@ def begin_of_part(value: ir.Value, views: Collection[str]) -> int | None:
     if source is None or source.name != PART or producer(origin(part, (*views, PART))) is not None:
         return None
     return offset_of(ir.MemRefType(part.type))  # of the argument
-
-
-def divides_batch(reshape: ir.Operation) -> bool:
-    """Tells whether a reshape of a batch of products is stored with several strides between the matrices.
-
-    Args:
-        reshape: a `tensor.reshape`.
-    """
-    users = users_of(reshape.results[0])
-    stored = [user for user in users if user.name == "bufferization.materialize_in_destination"]
-    window = window_of(stored[0].operands[1]) if len(users) == len(stored) == 1 else None
-    given, divided = (tuple(ir.RankedTensorType(value.type).shape) for value in (reshape.operands[0], *reshape.results))
-    return window is not None and bool(window.batch) and window.extents(given) == divided

@@ -38,6 +38,15 @@ def _marked(function: ir.Operation, name: str) -> dict[int, int]:
     return {number: ir.IntegerAttr(mark[name]).value for number, mark in enumerate(marks) if name in mark}
 
 
+def is_shaped(value: ir.Value) -> bool:
+    """Tells whether a value is a tensor or a buffer.
+
+    Args:
+        value: of any type.
+    """
+    return isinstance(value.type, (ir.RankedTensorType, ir.MemRefType))
+
+
 def is_memref(value: ir.Value) -> bool:
     """Tells whether a value is a memref.
 

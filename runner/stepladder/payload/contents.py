@@ -6,11 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import users_of
 from stepladder.mlir.windows import window_of
 from stepladder.payload.arguments import is_memref
 from stepladder.payload.form import Content, Kind
 from stepladder.payload.refusal import refuse
 from stepladder.runtime.problem import Window
+
+
+def divides_batch(op: ir.Operation) -> bool:
+    """Tells whether a reshape is of a batch of products that is stored with several strides between its matrices.
+
+    Args:
+        op: a `tensor.reshape`.
+    """
+    users = users_of(op.results[0])
+    stored = [user for user in users if user.name == "bufferization.materialize_in_destination"]
+    window = window_of(stored[0].operands[1]) if len(users) == len(stored) == 1 else None
+    given, made = (tuple(ir.RankedTensorType(value.type).shape) for value in (op.operands[0], op.results[0]))
+    return window is not None and bool(window.batch) and window.extents(given) == made
 
 
 @dataclass

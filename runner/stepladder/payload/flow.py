@@ -7,18 +7,14 @@ from dataclasses import dataclass, field
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
-from stepladder.mlir.windows import divides_batch, is_window
+from stepladder.mlir.windows import is_window
 from stepladder.payload import consumers, in_place, linalg_bodies, reductions
-from stepladder.payload.arguments import check_attributes, check_operand, check_unused, is_memref
-from stepladder.payload.contents import Contents
+from stepladder.payload.arguments import check_attributes, check_operand, check_unused, is_memref, is_shaped
+from stepladder.payload.contents import Contents, divides_batch
 from stepladder.payload.form import PRODUCT, READ, Content, Form, Kind
 from stepladder.payload.refusal import refuse, refuse_fill
 from stepladder.payload.results import Results
 from stepladder.runtime.problem import EpilogueOperand, epilogue_role
-
-
-def _is_shaped(value: ir.Value) -> bool:
-    return isinstance(value.type, (ir.RankedTensorType, ir.MemRefType))
 
 
 @dataclass
@@ -73,7 +69,7 @@ class Flow(Contents):
             "buffers"
             if is_memref(self.matmul.operands[2])
             else "normal"
-            if c < len(arguments) and all(is_memref(arguments[n]) for n in self.roles if _is_shaped(arguments[n]))
+            if c < len(arguments) and all(is_memref(arguments[n]) for n in self.roles if is_shaped(arguments[n]))
             else "tensors"
         )
         c_type = str(ir.ShapedType(value.type).element_type)
@@ -223,7 +219,7 @@ class Flow(Contents):
         read = [
             self.content_of(operand, op)
             for operand, argument in zip(inputs, arguments)
-            if _is_shaped(operand) and list(argument.uses)
+            if is_shaped(operand) and list(argument.uses)
         ]
         if len(op.results) and not list(op.results[0].uses):
             raise refuse(op, f"the result of {op.name} is unused")
@@ -242,7 +238,7 @@ class Flow(Contents):
             return
         whole = ir.AffineMap.get_identity(len(shape))
         for operand, map_ in zip(inputs, consumers.maps_of(op)):
-            if _is_shaped(operand) and self.content_of(operand, op).kind in PRODUCT and map_ != whole:
+            if is_shaped(operand) and self.content_of(operand, op).kind in PRODUCT and map_ != whole:
                 raise refuse(op, f"{op.name} reads the product with the indexing map {map_}; it must be {whole}")
         if list(ir.ShapedType(output.type).shape) != shape:
             raise refuse(op, f"{op.name} computes {output.type} from the product; it must have the shape of C")

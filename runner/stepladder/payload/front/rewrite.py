@@ -10,7 +10,7 @@ from stepladder.mlir.linalg_ops import create_generic
 from stepladder.mlir.types import reassociation
 from stepladder.mlir.windows import window
 from stepladder.payload.front.bodies import casts_of_one, structured
-from stepladder.payload.front.plan import Elementwise, Input, Matrix, Plan, Read
+from stepladder.payload.front.planned import Elementwise, Input, Matrix, Plan, Read
 from stepladder.payload.signature import result_types, set_signature
 
 

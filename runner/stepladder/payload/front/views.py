@@ -82,7 +82,7 @@ class Part:
         return (self.offset, tuple(strides)) if strides and strides[-1] == 1 else None
 
     def runs(self, digits: Sequence[Digit]) -> list[list[Digit]]:
-        """Divides digits into as few groups as have one stride each.
+        """Returns digits in as few groups as have one stride each.
 
         Args:
             digits: of the part, outermost first.

@@ -45,6 +45,7 @@ class _Statement:
 
     @property
     def counters(self) -> list[ir.Value]:
+        """The induction variables of the loops, outermost first."""
         return [_counter(loop) for loop in self.loops]
 
     @property
