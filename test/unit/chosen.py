@@ -14,7 +14,8 @@ def chosen_steps(name: str, settings: Mapping[str, int | str]) -> list[Step]:
     in the current MLIR context."""
     pipeline = library.load(name)
     knobs = choose_knobs(pipeline, Request(name, settings))
-    facts = {"approximates": 0, "has_consumer": 0, "has_elementwise": 0, "is_f32": 0, "is_sized": 0, "products": 1}
+    names = ("approximates", "has_consumer", "has_elementwise", "is_f32", "is_fp8", "is_sized")
+    facts = {**dict.fromkeys(names, 0), "products": 1, "batch_strides": 1}
     scope = Scope({**{step.name: True for step in pipeline.steps}, **facts, **knobs}, pipeline.derived)
     return [
         step

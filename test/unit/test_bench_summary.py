@@ -14,12 +14,13 @@ from stepladder.cli.commands import bench as command
 from stepladder.cli.main import main
 from stepladder.measure import bench, power
 from stepladder.measure.power import Monitor, Readings, find_monitor, parse_readings
+from stepladder.measure.report import table_title
 from stepladder.measure.rotation import MAX_COPIES, copies_of, in_turn, operand_bytes
 from stepladder.measure.summary import loser_rows, quantile, summarize_bundles, summary_rows
 from stepladder.measure.timing import MODES, Contestant, Runner, measure_rounds
 from stepladder.runtime.bundle import write_bundle
 from stepladder.runtime.errors import OK
-from stepladder.runtime.problem import Problem
+from stepladder.runtime.problem import EpilogueOperand, Problem, Window
 from test_bench import FakeTimer
 
 
@@ -35,6 +36,17 @@ def result_of(problem: Problem, ratios: dict[str, float]) -> dict:
         "bundles": {name: {} for name in ratios},
         "modes": modes,
     }
+
+
+def test_a_summary_and_a_title_of_problems_with_epilogues_and_parts_of_buffers() -> None:
+    """Nested fields of a problem, as they are and as JSON has them."""
+    operands = (EpilogueOperand("f16", (64, 64)), EpilogueOperand("f32", (), by_value=True))
+    window = Window((64, 80), 0, (80, 1))
+    fused = make_problem(consumers=("addf", "mulf"), epilogue_operands=operands, a_window=window)
+    for result in (result_of(fused, {"a": 0.5}), json.loads(json.dumps(result_of(fused, {"a": 0.5})))):
+        assert summarize_bundles([result])["burst"]["worst"]["problem"] == fused.describe()
+        title = table_title(result | {"card": {"name": "a GPU"}, "rounds": 7})
+        assert title == f"{fused.describe()}; a GPU; 7 rounds"
 
 
 def test_summary_has_mean_quantiles_worst_and_losers() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stepladder.runtime.bundle import Bundle, Problem
+from stepladder.runtime.bundle import Bundle
+from stepladder.runtime.bundle.problem_fields import problem_of
 
 
 def describe_bundle(bundle: Bundle) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def table_title(result: dict[str, Any]) -> str:
     Args:
         result: of `bench_bundles`, of one problem.
     """
-    return f"{Problem(**result['problem']).describe()}; {result['card']['name']}; {result['rounds']} rounds"
+    return f"{problem_of(result['problem']).describe()}; {result['card']['name']}; {result['rounds']} rounds"
 
 
 def table_rows(result: dict[str, Any]) -> list[dict[str, object]]:

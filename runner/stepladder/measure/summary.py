@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from stepladder.runtime.bundle import Problem
+from stepladder.runtime.bundle.problem_fields import problem_of
 
 SCHEMA_VERSION = 1
 # Fractions of the bundles whose ratio is at most the quantile.
@@ -43,7 +43,7 @@ def summarize_bundles(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
         entries = [
             {
                 "bundle": name,
-                "problem": Problem(**result["problem"]).describe(),
+                "problem": problem_of(result["problem"]).describe(),
                 "ratio": ratios[result["baseline"]["name"]]["spread"]["median"],
             }
             for result in results

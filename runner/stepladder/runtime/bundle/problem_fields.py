@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from stepladder.runtime.bundle.fields import Fields
 from stepladder.runtime.bundle.manifest import EPILOGUE_ROLES, LAYOUTS, RESULT_ROLES
 from stepladder.runtime.element_types import ELEMENT_TYPES, OPERAND_TYPES
@@ -49,6 +51,23 @@ def parse_problem(fields: Fields) -> Problem:
         c_window=_parse_window(fields, "c_window"),
         fits_tf32=fields.boolean("fits_tf32", default=False),
     )
+
+
+def problem_of(data: Mapping[str, object]) -> Problem:
+    """Returns the problem of a result of `bench`.
+
+    Args:
+        data: fields of the problem, as `dataclasses.asdict` gives them: those without a value are None or empty.
+
+    Raises:
+        StepladderError: a field is missing, or has a value that no problem has; names it.
+    """
+    given = {name: value for name, value in data.items() if value is not None and value not in ((), [])}
+    for name in ("a_window", "b_window", "c_window"):
+        window = given.get(name)
+        if isinstance(window, Mapping) and not window.get("batch"):
+            given[name] = {field: value for field, value in window.items() if field != "batch"}
+    return parse_problem(Fields(given, "a result of bench", "problem"))
 
 
 def _parse_second_b(fields: Fields) -> int | None:
