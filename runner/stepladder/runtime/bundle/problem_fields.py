@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from stepladder.runtime.bundle.fields import Fields
 from stepladder.runtime.bundle.manifest import EPILOGUE_ROLES, LAYOUTS, RESULT_ROLES
 from stepladder.runtime.element_types import ELEMENT_TYPES, OPERAND_TYPES
 from stepladder.runtime.problem import EpilogueOperand, FurtherResult, Problem, Window
+
+# Fields of a problem that have fields of their own.
+_NESTED = {
+    "epilogue_operands": EpilogueOperand,
+    "results": FurtherResult,
+    "a_source": EpilogueOperand,
+    "b_source": EpilogueOperand,
+    "a_window": Window,
+    "b_window": Window,
+    "c_window": Window,
+}
 
 
 def parse_problem(fields: Fields) -> Problem:
@@ -53,21 +65,24 @@ def parse_problem(fields: Fields) -> Problem:
     )
 
 
-def problem_of(data: Mapping[str, object]) -> Problem:
+def problem_of(data: Mapping[str, Any]) -> Problem:
     """Returns the problem of a result of `bench`.
 
     Args:
-        data: fields of the problem, as `dataclasses.asdict` gives them: those without a value are None or empty.
-
-    Raises:
-        StepladderError: a field is missing, or has a value that no problem has; names it.
+        data: its fields, as `dataclasses.asdict` gives them, or as they are read from JSON.
     """
-    given = {name: value for name, value in data.items() if value is not None and value not in ((), [])}
-    for name in ("a_window", "b_window", "c_window"):
-        window = given.get(name)
-        if isinstance(window, Mapping) and not window.get("batch"):
-            given[name] = {field: value for field, value in window.items() if field != "batch"}
-    return parse_problem(Fields(given, "a result of bench", "problem"))
+    fields = _with_tuples(data)
+    for name, kind in _NESTED.items():
+        value = fields.get(name)
+        if isinstance(value, tuple):
+            fields[name] = tuple(kind(**_with_tuples(item)) for item in value)
+        elif value is not None:
+            fields[name] = kind(**_with_tuples(value))
+    return Problem(**fields)
+
+
+def _with_tuples(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
 
 
 def _parse_second_b(fields: Fields) -> int | None:
