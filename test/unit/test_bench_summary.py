@@ -42,7 +42,7 @@ def test_a_summary_and_a_title_of_problems_with_epilogues_and_parts_of_buffers()
     """Nested fields of a problem, as they are and as JSON has them."""
     operands = (EpilogueOperand("f16", (64, 64)), EpilogueOperand("f32", (), by_value=True))
     window = Window((64, 80), 0, (80, 1))
-    fused = make_problem(consumers=("addf", "mulf"), epilogue_operands=operands, a_window=window)
+    fused = make_problem(consumers=("arith.addf", "arith.mulf"), epilogue_operands=operands, a_window=window)
     for result in (result_of(fused, {"a": 0.5}), json.loads(json.dumps(result_of(fused, {"a": 0.5})))):
         assert summarize_bundles([result])["burst"]["worst"]["problem"] == fused.describe()
         title = table_title(result | {"card": {"name": "a GPU"}, "rounds": 7})
