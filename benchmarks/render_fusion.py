@@ -315,6 +315,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "drawn forms fourth": lambda: drawn_forms_table("drawn_forms_fourth"),
     "drawn forms fifth": lambda: drawn_forms_table("drawn_forms_fifth"),
     "drawn forms seventh": lambda: drawn_forms_table("drawn_forms_seventh"),
+    "drawn forms eighth": lambda: drawn_forms_table("drawn_forms_eighth"),
     "drawn forms sixth": lambda: drawn_forms_table("drawn_forms_sixth"),
     "batch triggers": batch_triggers_table,
     "drawn forms suspects changed": lambda: drawn_forms_table("drawn_forms_suspects_changed"),

@@ -33,8 +33,8 @@ def run(codes: list[str], tmp_path: Path) -> None:
         f"exec(compile({code!r}, 'python.md, block {number}', 'exec'), names)\n"
         for number, code in enumerate(codes, start=1)
     )
-    runner = str(documented.ROOT / "runner")
-    environment = {**os.environ, "PYTHONPATH": runner, "STEPLADDER_CACHE_DIR": str(tmp_path)}
+    path = os.pathsep.join(filter(None, (str(documented.ROOT / "runner"), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": path, "STEPLADDER_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=documented.ROOT, env=environment, capture_output=True, text=True
     )
