@@ -79,17 +79,18 @@ gpu.module @kernels {
 // -----
 
 // A runs along m, B along n, which the instruction transposes: a step of k is 16 rows further, of 128 and of 32 bytes.
-// 128 rows of sums are two times 64, the second in A's second box. Registers hold pairs of f16.
+// 128 rows of sums are two times 64, the second in A's second box. Registers hold pairs of f16. The sums start from zero:
+// the first instruction of each writes registers without reading them.
 // CHECK-LABEL: gpu.func @along_m_and_n(
 // CHECK-NOT: {{nvgpu.warpgroup|tc.warpgroup}}
 // CHECK: [[a:%.+]] = arith.ori %{{.*}}, %c4611686293322072064_i64
 // CHECK: [[b:%.+]] = arith.ori %{{.*}}, %c-4611685949703716864_i64
 // CHECK-NEXT: nvvm.wgmma.fence.aligned
-// CHECK-NEXT: [[upper:%.+]] = nvvm.wgmma.mma_async [[a]], [[b]], %{{.*}}, <m = 64, n = 32, k = 16>, D[<f16>, <one>],
+// CHECK-NEXT: [[upper:%.+]] = nvvm.wgmma.mma_async [[a]], [[b]], %{{.*}}, <m = 64, n = 32, k = 16>, D[<f16>, <zero>],
 // CHECK-SAME: A[<f16>, <one>, <col>], B[<f16>, <one>, <row>] : !llvm.struct<(i32, i32, i32, i32, i32, i32, i32, i32)>
 // CHECK-NEXT: [[a1:%.+]] = arith.addi [[a]], %c128_i64
 // CHECK-NEXT: [[b1:%.+]] = arith.addi [[b]], %c32_i64
-// CHECK-NEXT: nvvm.wgmma.mma_async [[a1]], [[b1]], [[upper]],
+// CHECK-NEXT: nvvm.wgmma.mma_async [[a1]], [[b1]], [[upper]], <m = 64, n = 32, k = 16>, D[<f16>, <one>],
 // CHECK-NEXT: [[a2:%.+]] = arith.addi [[a]], %c256_i64
 // CHECK-NEXT: [[lower:%.+]] = nvvm.wgmma.mma_async [[a2]], [[b]],
 // CHECK-NEXT: [[a3:%.+]] = arith.addi [[a]], %c384_i64
@@ -160,7 +161,7 @@ gpu.module @kernels {
 // CHECK-LABEL: gpu.func @tf32(
 // CHECK: [[a:%.+]] = arith.ori %{{.*}}, %c-4611685949691133952_i64
 // CHECK: [[b:%.+]] = arith.ori %{{.*}}, %c-4611685949706862592_i64
-// CHECK: [[upper:%.+]] = nvvm.wgmma.mma_async [[a]], [[b]], %{{.*}}, <m = 64, n = 8, k = 8>, D[<f32>, <one>],
+// CHECK: [[upper:%.+]] = nvvm.wgmma.mma_async [[a]], [[b]], %{{.*}}, <m = 64, n = 8, k = 8>, D[<f32>, <zero>],
 // CHECK-SAME: A[<tf32>, <one>, <row>], B[<tf32>, <one>, <col>]
 // CHECK-NEXT: [[a1:%.+]] = arith.addi [[a]], %c256_i64
 // CHECK-NEXT: [[b1:%.+]] = arith.addi [[b]], %c16_i64
@@ -350,6 +351,68 @@ gpu.module @kernels {
     %registers = builtin.unrealized_conversion_cast %sums : !sums to vector<1x1x2x2xf32>
     %pair = vector.extract %registers[0, 0, 1] : vector<2xf32> from vector<1x1x2x2xf32>
     memref.store %pair, %C[%c0] : memref<4xvector<2xf32>>
+    gpu.return
+  }
+}
+
+// -----
+
+// Additions of accumulators, and of slices of them, are additions of registers where they were.
+// CHECK-LABEL: gpu.func @additions(
+// CHECK-NOT: {{vector|unrealized_conversion_cast}}
+// CHECK: scf.for {{.*}} iter_args([[sum:%\w+]] = %{{\w+}}) -> (!llvm.struct<(struct<(f32, f32, f32, f32, f32, f32, f32, f32)>)>)
+// CHECK: nvvm.wgmma.wait.group.sync.aligned 0
+// CHECK-COUNT-4: arith.addf
+// CHECK-NOT: arith.addf
+// CHECK: nvvm.wgmma.mma_async {{.*}} D[<f32>, <zero>]
+// CHECK: nvvm.wgmma.wait.group.sync.aligned 0
+// CHECK: [[before:%.+]] = llvm.extractvalue [[sum]][0, 7]
+// CHECK: [[step:%.+]] = llvm.extractvalue %{{.*}}[3]
+// CHECK: [[total:%.+]] = arith.addf [[before]], [[step]] : f32
+// CHECK: llvm.insertvalue [[total]], %{{.*}}[0, 7]
+// CHECK-NEXT: scf.yield
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+!a_map = !nvgpu.tensormap.descriptor<tensor = memref<64x32xf8E4M3FN, 3>, swizzle = swizzle_32b, l2promo = none,
+                                     oob = zero, interleave = none>
+!b_map = !nvgpu.tensormap.descriptor<tensor = memref<8x32xf8E4M3FN, 3>, swizzle = swizzle_32b, l2promo = none,
+                                     oob = zero, interleave = none>
+!a = !nvgpu.warpgroup.descriptor<tensor = memref<64x32xf8E4M3FN, #space>>
+!b = !nvgpu.warpgroup.descriptor<tensor = memref<32x8xf8E4M3FN, #space>>
+!half = !nvgpu.warpgroup.accumulator<fragmented = vector<64x8xf32>>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x16xf32>>
+gpu.module @kernels {
+  gpu.func @additions(%a_tile: memref<1x64x32xf8E4M3FN, #space>, %a_map: !a_map,
+                      %b_tile: memref<1x8x32xf8E4M3FN, #space>, %b_map: !b_map, %C: memref<64x16xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %zero = nvgpu.warpgroup.mma.init.accumulator -> !sums
+    %d = scf.for %k = %c0 to %c4 step %c1 iter_args(%sum = %zero) -> (!sums) {
+      %a = "tc.warpgroup_generate_descriptor"(%a_tile, %a_map) : (memref<1x64x32xf8E4M3FN, #space>, !a_map) -> !a
+      %b = "tc.warpgroup_generate_descriptor"(%b_tile, %b_map) : (memref<1x8x32xf8E4M3FN, #space>, !b_map) -> !b
+      %none = nvgpu.warpgroup.mma.init.accumulator -> !half
+      %before = builtin.unrealized_conversion_cast %sum : !sums to vector<1x2x2x2xf32>
+      %left = nvgpu.warpgroup.mma %a, %b, %none {waitGroup = 0 : i64} : !a, !b, !half -> !half
+      %left_step = builtin.unrealized_conversion_cast %left : !half to vector<1x1x2x2xf32>
+      %left_sums = vector.extract_strided_slice %before {offsets = [0, 0, 0, 0], sizes = [1, 1, 2, 2],
+          strides = [1, 1, 1, 1]} : vector<1x2x2x2xf32> to vector<1x1x2x2xf32>
+      %left_total = arith.addf %left_sums, %left_step : vector<1x1x2x2xf32>
+      %part = vector.insert_strided_slice %left_total, %before {offsets = [0, 0, 0, 0], strides = [1, 1, 1, 1]}
+          : vector<1x1x2x2xf32> into vector<1x2x2x2xf32>
+      %right = nvgpu.warpgroup.mma %a, %b, %none {waitGroup = 0 : i64} : !a, !b, !half -> !half
+      %right_step = builtin.unrealized_conversion_cast %right : !half to vector<1x1x2x2xf32>
+      %right_sums = vector.extract_strided_slice %part {offsets = [0, 1, 0, 0], sizes = [1, 1, 2, 2],
+          strides = [1, 1, 1, 1]} : vector<1x2x2x2xf32> to vector<1x1x2x2xf32>
+      %right_total = arith.addf %right_sums, %right_step : vector<1x1x2x2xf32>
+      %whole = vector.insert_strided_slice %right_total, %part {offsets = [0, 1, 0, 0], strides = [1, 1, 1, 1]}
+          : vector<1x1x2x2xf32> into vector<1x2x2x2xf32>
+      %next = builtin.unrealized_conversion_cast %whole : vector<1x2x2x2xf32> to !sums
+      scf.yield %next : !sums
+    }
+    %held = builtin.unrealized_conversion_cast %d : !sums to vector<1x2x2x2xf32>
+    %one = vector.extract %held[0, 0, 0, 1] : f32 from vector<1x2x2x2xf32>
+    memref.store %one, %C[%c1, %c1] : memref<64x16xf32>
     gpu.return
   }
 }
