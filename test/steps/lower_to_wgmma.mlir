@@ -371,7 +371,6 @@ gpu.module @kernels {
 // CHECK: [[total:%.+]] = arith.addf [[before]], [[step]] : f32
 // CHECK: llvm.insertvalue [[total]], %{{.*}}[0, 7]
 // CHECK-NEXT: scf.yield
-// CHECK: // -----
 #space = #gpu.address_space<workgroup>
 !a_map = !nvgpu.tensormap.descriptor<tensor = memref<64x32xf8E4M3FN, 3>, swizzle = swizzle_32b, l2promo = none,
                                      oob = zero, interleave = none>
