@@ -10,6 +10,7 @@ each k step in f32 (`promote_accumulators`), and `fast` ones leave all sums in t
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 from collections.abc import Callable
@@ -76,9 +77,14 @@ def _errors(device: Device, pipeline: str, fast_accum: bool, k: int) -> list[dic
     return rows
 
 
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    return result_parser(__doc__, "fp8/sums")
+
+
 def main() -> None:
     """Measures and writes the result."""
-    args = result_parser(__doc__, "fp8/sums").parse_args()
+    args = make_parser().parse_args()
     with Device() as device:
         rows = [
             row

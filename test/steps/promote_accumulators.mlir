@@ -129,3 +129,16 @@ func.func @in_flight(%a: !a, %b: !b, %sums: !sums, %C: memref<64x64xf32, #space>
   nvgpu.warpgroup.mma.store %d, %C : !sums to memref<64x64xf32, #space>
   return
 }
+
+// -----
+
+#space = #gpu.address_space<workgroup>
+!a = !nvgpu.warpgroup.descriptor<tensor = memref<64x128xf8E4M3FN, #space>>
+!b = !nvgpu.warpgroup.descriptor<tensor = memref<128x232xf8E4M3FN, #space>>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x232xf32>>
+func.func @no_equal_parts(%a: !a, %b: !b, %sums: !sums, %C: memref<64x232xf32, #space>) {
+  // expected-error@+1 {{and 232 columns have no equal parts of 32 to 144: take a tile of other sizes, or fast_accum = true}}
+  %d = nvgpu.warpgroup.mma %a, %b, %sums {waitGroup = 0 : i64} : !a, !b, !sums -> !sums
+  nvgpu.warpgroup.mma.store %d, %C : !sums to memref<64x232xf32, #space>
+  return
+}

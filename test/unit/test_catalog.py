@@ -17,7 +17,7 @@ def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the package's scripts, and a cache folder of its own."""
     folder = tmp_path / "transforms"
     shutil.copytree(resources.transforms_dir(), folder)
-    for module in ("catalog", "library", "loaded"):
+    for module in ("catalog", "library", "pipeline_cache"):
         monkeypatch.setattr(f"stepladder.pipeline.{module}.transforms_dir", lambda: folder)
     monkeypatch.setenv("STEPLADDER_CACHE_DIR", str(tmp_path / "cache"))
     return folder

@@ -137,7 +137,7 @@ def test_text_that_is_not_known_is_an_error_that_says_it() -> None:
     run_clean('llvm.inline_asm "nanosleep.u32 $0;", "r" %t : (i32) -> ()\n llvm.return')
     for text, message in {
         "tcgen05.ld.u32 $0;": r"the emulator does not support llvm.inline_asm tcgen05.ld",
-        "add.f128 $0, $0, $0;": r"the emulator does not support add.f128 with these types",
+        "add.f128 $0, $0, $0;": r"PTX has no add.f128: with .f128: expected one of .u16, ",
         "add.s32 $0 $0, 1;": r"the PTX of llvm.inline_asm: expected ',' or ';', got '\$0', in add.s32 \$0 \$0",
         "bra NOWHERE;": r"there is no label NOWHERE",
         "add.s32 %q, $0, 1;": r"of %q: there is no such register",

@@ -193,6 +193,7 @@ def test_literals_are_the_defaults() -> None:
             "acc_type": "f32",
             "c_type": "f32",
             "products": 1,
+            "batch_strides": 1,
         }
         scope = Scope({**steps, **defaults, **facts}, pipeline.derived)
         bind(pipeline, pipeline.steps, defaults, scope, ir.Module.create())
