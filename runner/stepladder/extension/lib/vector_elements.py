@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
-
 from stepladder.extension.lib.dialect import Rewriter
 from stepladder.extension.lib.vectors import extract, offsets_of
 from stepladder.mlir.bindings import ir
@@ -75,8 +73,9 @@ def _source_of(op: ir.Operation, place: tuple[int, ...]) -> tuple[ir.Value, tupl
     if op.name == _EXTRACT:
         return source, (*ir.DenseI64ArrayAttr(op.attributes["static_position"]), *place)
     if op.name == _SHAPE_CAST:
-        number = np.ravel_multi_index(place, ir.VectorType(op.results[0].type).shape)
-        return source, tuple(int(index) for index in np.unravel_index(number, shape))
+        places = itertools.product(*map(range, ir.VectorType(op.results[0].type).shape))
+        sources = itertools.product(*map(range, shape))
+        return source, dict(zip(places, sources))[place]
     if op.name == _EXTRACT_SLICE:
         return source, tuple(index + offset for index, offset in zip(place, offsets_of(op)))
     inner = tuple(index - offset for index, offset in zip(place, offsets_of(op)))
