@@ -150,7 +150,7 @@ def test_unsigned_elements_in_tosa_are_refused() -> None:
             "'vector.contract'",
             "linalg.contract",
         ),
-        ("affine.for %i = 0 to 4 {\n  }", "'scf.for'", "linalg.generic in place of loops"),
+        ("affine.for %i = 0 to 4 {\n  }", "'scf.for'", "loops over elements from 0 to constants by 1"),
     ],
 )
 def test_other_ops_than_those_of_linalg_are_named(line: str, message: str, accepted: str) -> None:
