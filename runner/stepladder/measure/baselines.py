@@ -5,10 +5,10 @@ nvmath-python calls it where that is installed, otherwise PyTorch does. Results 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from stepladder.runtime.bundle import Problem
+from stepladder.runtime.bundle import Bundle, Problem
 from stepladder.runtime.element_types import FP8_TYPES
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 from stepladder.runtime.launch import MatmulBuffers
@@ -102,6 +102,15 @@ def refuse_unsupported(problem: Problem) -> None:
     """
     if reason := unsupported(problem):
         raise StepladderError(f"there is no cuBLAS baseline for {problem.describe()}: {reason}; use --baseline none")
+
+
+def sums_in_tensor_core(bundles: Iterable[Bundle]) -> bool:
+    """Tells whether all kernels leave sums of products of fp8 in the tensor core, as the library then may too.
+
+    Args:
+        bundles: of kernels of one problem.
+    """
+    return all(bundle.manifest.knobs.get("fast_accum", True) for bundle in bundles)
 
 
 def cublas(buffers: MatmulBuffers, *, fast_accum: bool = False) -> Baseline:

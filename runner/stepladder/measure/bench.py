@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stepladder.measure.baselines import cublas, refuse_unsupported
+from stepladder.measure.baselines import cublas, refuse_unsupported, sums_in_tensor_core
 from stepladder.measure.ceiling import find_instruction, measure_ceiling
 from stepladder.measure.power import NOTE, find_monitor
 from stepladder.measure.report import describe_bundle
@@ -111,9 +111,7 @@ def bench_bundles(
             # Where elementwise ops make A or B, the library multiplies matrices like those that they make.
             if problem.is_prepared:
                 operands = [stack.enter_context(MatmulBuffers(device, problem.alone)) for _ in copies]
-            launches["cublas"], result["baseline"] = _cublas(
-                problem, operands, fast_accum=_sums_in_tensor_core(bundles)
-            )
+            launches["cublas"], result["baseline"] = _cublas(problem, operands, fast_accum=sums_in_tensor_core(bundles))
             if check:
                 alone = problem.alone
                 _require_exact("cublas", operands[0], launches["cublas"][0], matmul_program(alone), alone)
@@ -195,11 +193,6 @@ def _rotation(problem: Problem, copies: int, l2_bytes: int) -> dict[str, int]:
     if size <= CACHES * l2_bytes:
         _say(f"note: {copies} copies of the operands fit in the L2 cache twice")
     return {"copies": copies, "bytes": size}
-
-
-def _sums_in_tensor_core(bundles: Sequence[Bundle]) -> bool:
-    """Tells whether all kernels of products of fp8 leave their sums in the tensor core, as the library then may too."""
-    return all(bundle.manifest.knobs.get("fast_accum", True) for bundle in bundles)
 
 
 def _cublas(

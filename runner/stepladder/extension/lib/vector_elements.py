@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 from stepladder.extension.lib.dialect import Rewriter
 from stepladder.extension.lib.vectors import extract, offsets_of
@@ -39,9 +40,15 @@ class Elements:
         return [self._at(vector, place) for place in itertools.product(*map(range, ir.VectorType(vector.type).shape))]
 
     def erase(self) -> None:
-        """Erases the ops that were divided, which nothing else may use."""
-        for op in reversed(self._divided):
-            self._rewriter.erase_op(op)
+        """Erases the ops that were divided, each after its users; nothing else may use them."""
+        left = list(self._divided)
+        while left:
+            used = [op for op in left if any(next(iter(result.uses), None) for result in op.results)]
+            unused = [op for op in left if op not in used]
+            assert unused, "another op uses a vector that was divided"
+            for op in unused:
+                self._rewriter.erase_op(op)
+            left = used
 
     def _at(self, vector: ir.Value, place: tuple[int, ...]) -> ir.Value:
         """Returns an element; ops that it needs are created before the op that makes the vector."""
@@ -73,11 +80,21 @@ def _source_of(op: ir.Operation, place: tuple[int, ...]) -> tuple[ir.Value, tupl
     if op.name == _EXTRACT:
         return source, (*ir.DenseI64ArrayAttr(op.attributes["static_position"]), *place)
     if op.name == _SHAPE_CAST:
-        places = itertools.product(*map(range, ir.VectorType(op.results[0].type).shape))
-        sources = itertools.product(*map(range, shape))
-        return source, dict(zip(places, sources))[place]
+        return source, _reshaped(place, ir.VectorType(op.results[0].type).shape, shape)
     if op.name == _EXTRACT_SLICE:
         return source, tuple(index + offset for index, offset in zip(place, offsets_of(op)))
     inner = tuple(index - offset for index, offset in zip(place, offsets_of(op)))
     is_inside = all(0 <= index < extent for index, extent in zip(inner, shape))
     return (source, inner) if is_inside else (op.operands[1], place)
+
+
+def _reshaped(place: tuple[int, ...], before: Sequence[int], after: Sequence[int]) -> tuple[int, ...]:
+    """Returns the place in a vector of shape `after` of an element that is at a place in one of shape `before`."""
+    number = 0
+    for index, extent in zip(place, before):
+        number = number * extent + index
+    reversed_: list[int] = []
+    for extent in reversed(after):
+        number, index = divmod(number, extent)
+        reversed_.append(index)
+    return tuple(reversed(reversed_))

@@ -298,10 +298,8 @@ def _divide_vector(cast: ir.Operation, rewriter: Rewriter) -> None:
         return
     elements = Elements(rewriter)
     with ir.InsertionPoint(cast), cast.location:
-        parts = elements.all_of(whole.results[0])
-        cast.operands[0] = ir.Operation.create(_FROM_ELEMENTS, results=[whole.results[0].type], operands=parts).results[
-            0
-        ]
+        parts, type_ = elements.all_of(whole.results[0]), whole.results[0].type
+        cast.operands[0] = ir.Operation.create(_FROM_ELEMENTS, results=[type_], operands=parts).results[0]
     elements.erase()
 
 

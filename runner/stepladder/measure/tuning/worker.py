@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.measure.baselines import cublas, unsupported
+from stepladder.measure.baselines import cublas, sums_in_tensor_core, unsupported
 from stepladder.measure.bench import prepare_data
 from stepladder.measure.timing import Contestant, Mode, Runner
 from stepladder.measure.tuning.halving import Selection, select
@@ -139,7 +139,7 @@ def measure(folder: Path, problem: Problem, excluded: Sequence[str]) -> dict[str
         names = list(launchers)
         reference = None if unsupported(first) else REFERENCE
         if reference is not None:
-            launchers[reference] = cublas(buffers).enqueue
+            launchers[reference] = cublas(buffers, fast_accum=sums_in_tensor_core(bundles.values())).enqueue
         selection = _race(device, buffers, launchers, names, reference)
         return {
             "gpu": device.name,
