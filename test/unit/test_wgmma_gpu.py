@@ -315,9 +315,6 @@ CASES = {
     "e5m2": ("wgmma_multistage", (520, 512, 528), fp8("f8E5M2"), {"block_k": 32}, ()),
 }
 
-# With one step of k and two times 64 rows, ptxas orders registers between the two products by itself (C7517, C7519).
-ORDERED_BY_PTXAS = {"pingpong_step"}
-
 
 def build_case(name: str, folder: Path) -> Build:
     """Builds a case and writes its bundle."""
@@ -337,7 +334,8 @@ def build_case(name: str, folder: Path) -> Build:
 
 @pytest.mark.parametrize("name", sample(list(CASES), 2))
 def test_builds_without_a_complaint(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No spills, and nothing that ptxas warns of: that it puts products in sequence (C7510), above all."""
+    """No spills, and nothing that ptxas says of wgmma: that it puts products in sequence (C7510) or orders registers
+    between them (C7517, C7519)."""
     from stepladder.pipeline.codegen import ptx
 
     logs: list[str] = []
@@ -357,8 +355,7 @@ def test_builds_without_a_complaint(name: str, tmp_path: Path, monkeypatch: pyte
         pytest.skip(error.message)
     assert (code.spill_stores, code.spill_loads) == (0, 0)
     log = logs[-1] if logs else assemble(code.ptx, "sm_90a")[1]  # a kernel from the cache has none
-    assert "warning" not in log and "C7510" not in log
-    assert ("C75" in log) == (name in ORDERED_BY_PTXAS)
+    assert "warning" not in log and "C75" not in log
 
 
 def is_not_installed(error: StepladderError) -> bool:
