@@ -1,5 +1,6 @@
 """The Markdown pages: links lead somewhere, lines are no longer than 120 columns, and nothing is a list by accident."""
 
+import functools
 import itertools
 import re
 import subprocess
@@ -22,6 +23,7 @@ def _tokens(text: str) -> list[Token]:
     return [inner for token in MarkdownIt().enable("table").parse(text) for inner in (token, *(token.children or ()))]
 
 
+@functools.cache  # pages link to one another hundreds of times
 def _anchors(path: Path) -> set[str]:
     """Returns the anchors that a renderer makes of a page's headings, as GitHub does."""
     found: set[str] = set()
