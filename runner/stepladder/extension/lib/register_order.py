@@ -46,11 +46,11 @@ def store_tile(tile: ir.Value, memory: ir.Value, thread_count: int, width: int) 
     rows, columns = ir.MemRefType(tile.type).shape
     warpgroups = thread_count // WARPGROUP
     blocks = rows // MMA_ROWS // warpgroups
-    split = [warpgroups, blocks, MMA_ROWS // _WARP_ROWS, 2, MATRIX, columns // MATRIX, MATRIX // PAIR, PAIR]
+    split_shape = [warpgroups, blocks, MMA_ROWS // _WARP_ROWS, 2, MATRIX, columns // MATRIX, MATRIX // PAIR, PAIR]
     order, of_slots = _ORDERS[width]
     axes = list(range(len(order)))
-    source = expand_shape(tile, split, [[0, 1, 2, 3, 4], [5, 6, 7]])
-    target = expand_shape(memory, [split[axis] for axis in order], [axes[:of_slots], axes[of_slots:]])
+    source = expand_shape(tile, split_shape, [[0, 1, 2, 3, 4], [5, 6, 7]])
+    target = expand_shape(memory, [split_shape[axis] for axis in order], [axes[:of_slots], axes[of_slots:]])
     create_named_op("linalg.transpose", [source], target, {"permutation": ir.DenseI64ArrayAttr.get(order)})
 
 

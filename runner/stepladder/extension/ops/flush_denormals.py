@@ -30,8 +30,8 @@ def flush_denormals(payload: ir.Operation, op: FlushDenormals, rewriter: Rewrite
     for kernel in walk(payload, "llvm.func"):
         if "nvvm.kernel" not in kernel.attributes or WORKSPACE in kernel.attributes:
             continue
-        known = list(kernel.attributes["passthrough"]) if "passthrough" in kernel.attributes else []
-        kernel.attributes["passthrough"] = ir.ArrayAttr.get([*known, *ir.ArrayAttr(ir.Attribute.parse(_ATTRIBUTE))])
+        entries = list(kernel.attributes["passthrough"]) if "passthrough" in kernel.attributes else []
+        kernel.attributes["passthrough"] = ir.ArrayAttr.get([*entries, *ir.ArrayAttr(ir.Attribute.parse(_ATTRIBUTE))])
         for call in walk(kernel, "llvm.call"):
             if callee_of(call) != _EXP2:
                 continue
