@@ -213,8 +213,8 @@ def _buffer(type_: ir.MemRefType, element: Scalar) -> Buffer:
 
 @functools.lru_cache(maxsize=4096)
 def _decode(type_: ir.Type) -> Type:
-    found = _scalar(type_) or _shaped(type_)
-    return Opaque(name_of(type_)) if found is None else found
+    decoded = _scalar(type_) or _shaped(type_)
+    return Opaque(name_of(type_)) if decoded is None else decoded
 
 
 def _pointer(type_: ir.Type) -> Scalar | None:

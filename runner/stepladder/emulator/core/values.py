@@ -69,9 +69,9 @@ def broadcast(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         return array
     if array.ndim > len(shape) or math.prod(shape) > _SMALL:
         return np.broadcast_to(array, shape)
-    made = np.empty(shape, array.dtype)
-    made[...] = array
-    return made
+    result = np.empty(shape, array.dtype)
+    result[...] = array
+    return result
 
 
 def same(left: Value, right: Value, rank: int = 0) -> tuple:

@@ -122,9 +122,9 @@ def cp_async_shared_global(fiber: Fiber, op: Instruction, target: Value, source:
     )
     for part, array, start in pointers.parts(fiber, op, source):
         accesses = []
-        for allocation, first, touched in ((array, start, valid), (fiber.group.shared, target, None)):
+        for allocation, first, active in ((array, start, valid), (fiber.group.shared, target, None)):
             view, places = pointers.elements(allocation, lanes(first, fiber.count), _BYTE, np.arange(count), 1)
-            accesses.append(memory.locate(part, op, view, [places], (count,), touched))
+            accesses.append(memory.locate(part, op, view, [places], (count,), active))
             alignment.check_access(part, op, accesses[-1], count)
         if fiber.group.counters is not None:
             for access, kind in zip(accesses, ("load", "store")):

@@ -57,8 +57,8 @@ def bitcast(fiber: Fiber, op: Instruction, value: Value) -> Value:
 
 
 def _positions(op: Instruction, dynamic: Sequence[Value]) -> list:
-    rest = iter(dynamic)
-    return [next(rest) if position == _DYNAMIC else position for position in op.attributes["static_position"]]
+    remaining = iter(dynamic)
+    return [next(remaining) if position == _DYNAMIC else position for position in op.attributes["static_position"]]
 
 
 def _inside(fiber: Fiber, op: Instruction, positions: list, shape: Sequence[int]) -> list:

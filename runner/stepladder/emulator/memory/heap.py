@@ -57,10 +57,10 @@ class Heap:
         for allocation in self.allocations:
             allocation.recently_written &= dependent
             if allocation.shadow is not None:
-                written = allocation.shadow.written
-                allocation.recently_written |= bool(written.any())
+                is_written = allocation.shadow.written
+                allocation.recently_written |= bool(is_written.any())
                 before = allocation.ever_written
-                allocation.ever_written = written if before is None else before | written
+                allocation.ever_written = is_written if before is None else before | is_written
             allocation.shadow = None
 
     def array(self, array: np.ndarray, name: str = "") -> Allocation:

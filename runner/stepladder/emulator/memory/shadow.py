@@ -132,5 +132,5 @@ def joined(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """
     if len(left) != len(right):
         size = max(len(left), len(right))
-        left, right = (np.pad(known, (0, size - len(known))) for known in (left, right))
+        left, right = (np.pad(clock, (0, size - len(clock))) for clock in (left, right))
     return np.maximum(left, right)

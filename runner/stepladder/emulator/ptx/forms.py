@@ -130,14 +130,14 @@ def _fit(row: Row, modifiers: tuple[str, ...]) -> _Fit:
         kind = _kind(modifier)
         fitting = [slot for slot in free if slot.kind == kind]
         if kind:
-            required = next((number for number, slot in enumerate(fitting) if not slot.is_optional), len(fitting))
-            fitting = fitting[: required + 1]
-        taken = next((slot for slot in fitting if modifier in slot.names), None)
-        if taken is None:
+            required_count = next((number for number, slot in enumerate(fitting) if not slot.is_optional), len(fitting))
+            fitting = fitting[: required_count + 1]
+        slot_of_modifier = next((slot for slot in fitting if modifier in slot.names), None)
+        if slot_of_modifier is None:
             first = first if extra else place
             extra.append(modifier)
         else:
-            free.remove(taken)
+            free.remove(slot_of_modifier)
     return _Fit(tuple(extra), first, tuple(slot for slot in free if not slot.is_optional))
 
 
@@ -148,10 +148,10 @@ def _is_whole(fit: _Fit) -> bool:
 def _text(fits: Sequence[_Fit]) -> str:
     """Returns what is wrong with a form, by the rows that are nearest."""
     names = dict.fromkeys(name for fit in fits for slot in fit.missing[:1] for name in slot.names)
-    wanted = f"{'one of ' if len(names) > 1 else ''}.{', .'.join(names)}" if names else ""
+    expectation = f"{'one of ' if len(names) > 1 else ''}.{', .'.join(names)}" if names else ""
     if not fits[0].extra:
-        return f"without {wanted}"
+        return f"without {expectation}"
     extra = fits[0].extra[0]
     if extra in names:
         return f"with .{extra} in this place"
-    return f"with .{extra}" + (f": expected {wanted}" if wanted else "")
+    return f"with .{extra}" + (f": expected {expectation}" if expectation else "")

@@ -79,7 +79,7 @@ def find(opcode: tuple[str, ...]) -> Family | None:
         opcode: its parts; the longest registered prefix is taken.
     """
     for length in range(len(opcode), 0, -1):
-        found = FAMILIES.get(".".join(opcode[:length]))
-        if found is not None:
-            return found
+        family = FAMILIES.get(".".join(opcode[:length]))
+        if family is not None:
+            return family
     return None

@@ -202,8 +202,8 @@ class Variable:
         count = "" if self.count is None else f"[{self.count or ''}]"
         values = ""
         if self.values:
-            listed = ", ".join(map(str, self.values))
-            values = f" = {listed}" if self.count is None else f" = {{{listed}}}"
+            value_list = ", ".join(map(str, self.values))
+            values = f" = {value_list}" if self.count is None else f" = {{{value_list}}}"
         return f"{linking}.{self.space} {align}.{self.type} {self.name}{count}{values}"
 
     def __str__(self) -> str:
@@ -248,8 +248,8 @@ class Function:
 
     def __str__(self) -> str:
         parameters = ", ".join(parameter.declaration() for parameter in self.parameters)
-        returned = f"({', '.join(variable.declaration() for variable in self.returned)}) " if self.returned else ""
-        lines = [f".visible {'.entry' if self.is_kernel else '.func'} {returned}{self.name}({parameters})"]
+        result_list = f"({', '.join(variable.declaration() for variable in self.returned)}) " if self.returned else ""
+        lines = [f".visible {'.entry' if self.is_kernel else '.func'} {result_list}{self.name}({parameters})"]
         lines += [f".{name} {', '.join(map(str, numbers))}" for name, numbers in self.directives.items()]
         return "\n".join([*lines, str(self.body) if self.body is not None else ";"])
 

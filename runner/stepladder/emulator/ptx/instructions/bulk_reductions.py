@@ -70,12 +70,12 @@ def reduce_bulk(site: Site) -> None:
     site.choice(("shared::cta",))
     in_block = space != "global"
     site.choice(("mbarrier::complete_tx::bytes",) if in_block else ("bulk_group",))
-    hinted = not in_block and site.flag("L2::cache_hint")
+    has_hint = not in_block and site.flag("L2::cache_hint")
     operation = site.choice(REDUCTIONS)
     site.flag("noftz")
     (type_,) = site.types(1)
     combine = _OF_ARRAYS[operation]
-    site.count((4 if in_block else 3) + hinted)
+    site.count((4 if in_block else 3) + has_hint)
     if in_block:
         move_to_block(site, type_.dtype, combine)
     else:

@@ -39,7 +39,7 @@ def move_matrices(site: Site) -> None:
     site.choice(("aligned",))
     site.choice(("m8n8",))
     count = _COUNTS[site.choice(tuple(_COUNTS))]
-    transposed = site.flag("trans")
+    is_transposed = site.flag("trans")
     site.choice(("shared", "shared::cta"), "")
     if site.type("b", (16,)).count != 1:
         raise site.error("with these types")
@@ -49,20 +49,22 @@ def move_matrices(site: Site) -> None:
     base, offset = site.address(1 if loads else 0)
     if len(registers) != count:
         raise site.error(f"with {len(registers)} registers for {count} matrices")
-    attributes = {"num": count, "layout": "<col>" if transposed else "<row>", "eltType": "b16"}
+    attributes = {"num": count, "layout": "<col>" if is_transposed else "<row>", "eltType": "b16"}
     if loads:
 
         def load(fiber: Fiber, op: Instruction, address: Value) -> Value:
-            found = nvvm_matrix.ldmatrix(fiber, op, addresses.at(address, offset))
-            if isinstance(found, AccumulatorRegisters):
-                return tuple(found.array[:, number] for number in range(count))
-            return found
+            fragment = nvvm_matrix.ldmatrix(fiber, op, addresses.at(address, offset))
+            if isinstance(fragment, AccumulatorRegisters):
+                return tuple(fragment.array[:, number] for number in range(count))
+            return fragment
 
         site.emit(load, [base], [site.write(register, 32) for register in registers], attributes)
         return
 
-    def store(fiber: Fiber, op: Instruction, address: Value, *held: Value) -> None:
-        nvvm_matrix.stmatrix(fiber, op, addresses.at(address, offset), *(np.asarray(value, np.int32) for value in held))
+    def store(fiber: Fiber, op: Instruction, address: Value, *register_values: Value) -> None:
+        nvvm_matrix.stmatrix(
+            fiber, op, addresses.at(address, offset), *(np.asarray(value, np.int32) for value in register_values)
+        )
 
     site.emit(store, [base, *(site.read(register, _B32) for register in registers)], (), attributes)
 
@@ -90,10 +92,10 @@ def held(fiber: Fiber, registers: tuple, type_: PtxType) -> np.ndarray:
     """
     width = 64 if type_.bits == 64 else 32
     columns = [values.lanes(np.asarray(value, f"i{width // 8}"), fiber.count) for value in registers]
-    stacked = np.ascontiguousarray(np.stack(columns, axis=1)[..., None])
+    elements = np.ascontiguousarray(np.stack(columns, axis=1)[..., None])
     if type_.bits < 8:
-        return fragments.narrow(stacked, type_.bits, type_.kind == "s")
-    return stacked.view(type_.dtype if type_.kind != "s" else np.dtype(f"i{type_.bits // 8}"))
+        return fragments.narrow(elements, type_.bits, type_.kind == "s")
+    return elements.view(type_.dtype if type_.kind != "s" else np.dtype(f"i{type_.bits // 8}"))
 
 
 def registers_of(array: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -153,12 +155,12 @@ def mma(site: Site) -> None:
     saturates = site.flag("satfinite")
     site.flag("kind::f8f6f4")
     narrow = [_NARROW[match[0]] for match in (site.match("[su]4|b1"), site.match("[su]4|b1")) if match]
-    found = site.types()
+    operand_types = site.types()
     if narrow:
-        found[1:1] = narrow
-    if shape is None or len(found) != 4:
+        operand_types[1:1] = narrow
+    if shape is None or len(operand_types) != 4:
         raise site.error("with these types")
-    d, a, b, c = found
+    d, a, b, c = operand_types
     if saturates and d.name != "s32":
         raise site.error("with .satfinite: only sums of .s32 have it")
     rows, columns, k = (int(number) for number in shape.groups())
@@ -181,11 +183,11 @@ def mma(site: Site) -> None:
         for register in part
     ]
     counts = [len(part) for part in parts]
-    wanted = _register_counts(rows, columns, k, a, c)
+    expected_counts = _register_counts(rows, columns, k, a, c)
     if is_sparse:
-        wanted[0] //= 2
+        expected_counts[0] //= 2
         reads.append(site.read(4, _B32))
-    if counts != wanted:
+    if counts != expected_counts:
         raise site.error(f"with {', '.join(map(str, counts))} registers for A, B and C")
     selector = _selector(site, a.bits, k) if is_sparse else 0
 
@@ -260,10 +262,10 @@ def move_fragment(site: Site) -> None:
         base, offset = site.address(1)
         targets = site.elements(0)
 
-        def load(fiber: Fiber, op: Instruction, address: Value, *given: Value) -> Value:
+        def load(fiber: Fiber, op: Instruction, address: Value, *strides: Value) -> Value:
             op.operand_types = (pointer_type,)
-            found = nvvm_wmma.load(fiber, op, addresses.at(address, offset), given[0] if given else _stride(op))
-            return _to_bits(fiber, found)
+            fragment = nvvm_wmma.load(fiber, op, addresses.at(address, offset), strides[0] if strides else _stride(op))
+            return _to_bits(fiber, fragment)
 
         site.emit(load, [base, *stride], [site.write(register, width) for register in targets], attributes)
         return
@@ -272,9 +274,9 @@ def move_fragment(site: Site) -> None:
 
     def store(fiber: Fiber, op: Instruction, address: Value, *registers: Value) -> None:
         op.operand_types = (pointer_type,)
-        given = registers[len(sources) :]
+        strides = registers[len(sources) :]
         parts = [_of_bits(fiber, value, type_) for value in registers[: len(sources)]]
-        nvvm_wmma.store(fiber, op, addresses.at(address, offset), *parts, given[0] if given else _stride(op))
+        nvvm_wmma.store(fiber, op, addresses.at(address, offset), *parts, strides[0] if strides else _stride(op))
 
     reads = [site.read(register, PtxType(f"b{width}", "b", width)) for register in sources]
     site.emit(store, [base, *reads, *stride], (), attributes)
@@ -286,11 +288,11 @@ def _stride(op: Instruction) -> int:
     return op.attributes[rows if "col" in op.attributes["layout"] else columns]
 
 
-def _to_bits(fiber: Fiber, found: Value) -> Value:
+def _to_bits(fiber: Fiber, fragment: Value) -> Value:
     """Returns the registers of a fragment as bits: a tuple, or that of the only one."""
-    if isinstance(found, Struct):  # of pairs of two halves
-        return tuple(np.ascontiguousarray(field).view(np.int32)[:, 0] for field in found.fields)
-    bits = np.ascontiguousarray(found.array).view(f"i{found.array.itemsize}")
+    if isinstance(fragment, Struct):  # of pairs of two halves
+        return tuple(np.ascontiguousarray(field).view(np.int32)[:, 0] for field in fragment.fields)
+    bits = np.ascontiguousarray(fragment.array).view(f"i{fragment.array.itemsize}")
     registers = [np.ascontiguousarray(bits[:, number]) for number in range(bits.shape[1])]
     return tuple(registers) if len(registers) > 1 else registers[0]
 
@@ -312,8 +314,12 @@ def wmma(site: Site) -> None:
     b_layout = site.choice(("row", "col"))
     saturates = site.flag("satfinite")
     site.flag("rn")
-    found = site.types()
-    d, a, b, c = found if len(found) == 4 else (found[0], types.find("f16"), types.find("f16"), found[-1])
+    operand_types = site.types()
+    d, a, b, c = (
+        operand_types
+        if len(operand_types) == 4
+        else (operand_types[0], types.find("f16"), types.find("f16"), operand_types[-1])
+    )
     if a is None or b is None or d.name not in ("f16", "f32", "f64", "s32") or a.name != b.name:
         raise site.error("with these types")
     attributes = _attributes(site, "c", c)

@@ -80,13 +80,13 @@ def _arrive(
     address: Value,
     *,
     arrivals: Value,
-    expected: Value,
+    byte_count: Value,
     releases: bool,
     drops: bool = False,
 ) -> None:
     """Arrives at mbarriers of the own block or of others."""
     if addresses.is_own(address):
-        mbarriers.arrive_at(fiber, op, address, expected=expected, arrivals=arrivals, releases=releases, drops=drops)
+        mbarriers.arrive_at(fiber, op, address, expected=byte_count, arrivals=arrivals, releases=releases, drops=drops)
         return
     block = addresses.block_of(fiber, address)
     if (block[fiber.lanes] >= fiber.group.blocks).any():
@@ -96,7 +96,7 @@ def _arrive(
         synchronization.note_remote(fiber, op, block, "arrives at an mbarrier")
     place = addresses.inside_block(address)
     mbarriers.arrive_at(
-        fiber, op, place, expected=expected, arrivals=arrivals, block=block, releases=releases, drops=drops
+        fiber, op, place, expected=byte_count, arrivals=arrivals, block=block, releases=releases, drops=drops
     )
 
 
@@ -120,9 +120,9 @@ def arrive(site: Site) -> None:
     def execute(fiber: Fiber, op: Instruction, address: Value, *number: Value) -> Value:
         address = addresses.at(address, offset)
         phase = nvgpu.phases(fiber, op, address) if token else None
-        announced = number[0] if kind == "expect_tx" else 0
+        byte_count = number[0] if kind == "expect_tx" else 0
         arrivals = number[0] if number and kind != "expect_tx" else 1
-        _arrive(fiber, op, address, arrivals=arrivals, expected=announced, releases=releases, drops=drops)
+        _arrive(fiber, op, address, arrivals=arrivals, byte_count=byte_count, releases=releases, drops=drops)
         return phase
 
     site.emit(execute, [base, *numbers], [site.write(0, 64)] if token else ())
@@ -142,7 +142,7 @@ def transactions(site: Site) -> None:
         if comes:
             nvvm_mbarrier.complete_tx(fiber, op, address, count)
         else:
-            _arrive(fiber, op, address, arrivals=0, expected=count, releases=True)
+            _arrive(fiber, op, address, arrivals=0, byte_count=count, releases=True)
 
     site.emit(execute, [base, site.read(1, _B32)], ())
 
@@ -165,15 +165,15 @@ def wait(site: Site) -> None:
         if spin is not None:
             mbarriers.wait_at(fiber, op, address, phase, acquires=acquires)
             return True
-        ended = mbarriers.ended_at(fiber, op, address, phase, acquires=acquires)
-        own = ended[fiber.lanes]
+        has_ended = mbarriers.ended_at(fiber, op, address, phase, acquires=acquires)
+        own = has_ended[fiber.lanes]
         key = "asked", op.number, int(fiber.lanes[0])
         times = 0 if own.all() else fiber.group.state.get(key, 0) + 1
         fiber.group.state[key] = times
         if times > _PATIENCE:
             mbarriers.wait_at(fiber, op, address, phase, acquires=acquires)
             return True
-        return bool(own[0]) if (own == own[0]).all() else ended
+        return bool(own[0]) if (own == own[0]).all() else has_ended
 
     site.emit(execute, [base, state], [site.write(0, 1)])
 
@@ -181,7 +181,7 @@ def wait(site: Site) -> None:
 @instruction("cp.async.mbarrier.arrive")
 def cp_async_arrive(site: Site) -> None:
     """Lets the copies of each thread arrive at an mbarrier when they have landed: here at once."""
-    counted = site.flag("noinc")
+    is_counted = site.flag("noinc")
     site.choice(("shared", "shared::cta"), "")
     site.type("b", (64,))
     site.count(1)
@@ -190,7 +190,7 @@ def cp_async_arrive(site: Site) -> None:
     def execute(fiber: Fiber, op: Instruction, address: Value) -> None:
         asynchronous.wait_for_copies(fiber, None)
         # Without `noinc` the arrival is one more than the mbarrier was initialized for.
-        if counted:
+        if is_counted:
             mbarriers.arrive_at(fiber, op, addresses.at(address, offset))
 
     site.emit(execute, [base], ())
