@@ -29,7 +29,7 @@ class EmulatedFunction:
         seconds, steps: of all launches so far.
 
     Raises:
-        StepladderError: PTX that the emulator does not know.
+        StepladderError: PTX that the emulator does not support.
     """
 
     def __init__(self, bundle: FunctionBundle, options: Mapping[str, object] | None = None) -> None:

@@ -1,6 +1,6 @@
 """Plug-ins: Python files and installed packages that define transform ops of their own (docs/extending.md).
 
-A plug-in is loaded into the process before an MLIR context is created: a context knows the ops that are defined at that
+A plug-in is loaded into the process before an MLIR context is created: a context has the ops that are defined at that
 time.
 """
 
@@ -47,7 +47,7 @@ def load_files(paths: list[str]) -> None:
 
 
 def load_file(path: str) -> None:
-    """Runs a Python file that defines transform ops; contexts created later know them.
+    """Runs a Python file that defines transform ops; contexts created later have them.
 
     A file that is loaded already is not loaded again.
 

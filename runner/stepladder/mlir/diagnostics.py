@@ -69,7 +69,7 @@ def location_text(location: ir.Location | str) -> str:
 
 
 def call_site(location: ir.Location | str) -> tuple[str, str, int]:
-    """Returns file, function and line of the innermost location that a location is made of, which its text says first.
+    """Returns file, function and line of the innermost location of a nest, which is the first in the location's text.
 
     Args:
         location: a location, or its text.

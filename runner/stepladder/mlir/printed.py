@@ -126,7 +126,7 @@ def dense_floats(attribute: ir.Attribute | str) -> list[float]:
 
 
 def complex_numbers(printed: ir.Operation | ir.Attribute | str) -> list[complex]:
-    """Returns the complex numbers that a constant's text says, in row-major order; one for a splat.
+    """Returns the complex numbers in a constant's text, in row-major order; one for a splat.
 
     Args:
         printed: the constant, its value, or their text.

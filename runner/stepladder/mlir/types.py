@@ -336,7 +336,7 @@ def offset_of(type_: ir.MemRefType) -> int | None:
 
 
 def reassociation(groups: Sequence[Sequence[int]]) -> ir.ArrayAttr:
-    """Returns the attribute of `collapse_shape` and `expand_shape` that says which dimensions belong together.
+    """Returns the attribute of `collapse_shape` and `expand_shape` with the groups of dimensions.
 
     Args:
         groups: for each dimension of the smaller rank, those of the larger one.

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 JUMPS = ("cf.br", "llvm.br")
 BRANCHES = ("cf.cond_br", "llvm.cond_br")
 SWITCHES = ("cf.switch", "llvm.switch")
-ENDS = ("llvm.unreachable",)  # that no thread goes on behind, whatever they are in
+ENDS = ("llvm.unreachable",)  # which no thread continues after, in any region
 
 
 def move(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
-    """Hands values on to the arguments of a block, all at once."""
+    """Passes values to the arguments of a block, all at once."""
     return operands if len(operands) != 1 else operands[0]
 
 
@@ -127,7 +127,7 @@ def inline(builder: Builder, region: ir.Region, results: Sequence[int]) -> None:
 
 @dataclass
 class _Way:
-    """Where a terminator may go: to which block, and what it hands on to its arguments."""
+    """A successor of a terminator: the block, and what is passed to its arguments."""
 
     target: int
     operands: Sequence
@@ -210,7 +210,7 @@ class _Flattened:
     """The blocks of one region, emitted one after the other.
 
     Args:
-        results: slots of what the ends of the region hand on to what follows it; None where threads end there.
+        results: slots of what the ends of the region pass to what follows it; None where threads end there.
     """
 
     def __init__(self, builder: Builder, blocks: list, results: Sequence[int] | None = None) -> None:

@@ -110,7 +110,7 @@ def rounded_sum(left: Value, right: Value, element: Scalar) -> Value:
     """
     left, right = np.asarray(left), np.asarray(right)
     total = np.asarray(left + right)
-    # The exact rounding error (Knuth's two-sum); to odd, it cannot be lost in the rounding to come.
+    # The exact rounding error (Knuth's two-sum); rounded to odd, it is not lost in the next rounding.
     back = total - left
     error = (left - (total - back)) + (right - back)
     return rounded(_made_odd(total, error), element)

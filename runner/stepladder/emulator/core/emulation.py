@@ -62,7 +62,7 @@ class Runnable(ABC):
 
     Attributes:
         program: what is executed.
-        granularity: of what the sanitizer looks at as one.
+        granularity: the size of what the sanitizer tracks as one.
     """
 
     program: Program
@@ -110,7 +110,7 @@ class Runnable(ABC):
             The results, the arguments after the run, the findings and the counters.
 
         Raises:
-            StepladderError: a form of an op that the emulator does not know; more than `max_steps`.
+            StepladderError: a form of an op that the emulator does not support; more than `max_steps`.
         """
         began = time.perf_counter()
         machine = Machine(
@@ -147,7 +147,7 @@ class Emulation(Runnable):
         function: the name of the function to run; default: the only one with a body.
 
     Raises:
-        StepladderError: an op that the emulator does not know, or no function to run.
+        StepladderError: an op that the emulator does not support, or no function to run.
     """
 
     def __init__(self, module: ir.Module, function: str | None = None, *, name: str = "") -> None:
@@ -198,7 +198,7 @@ class Emulation(Runnable):
             inputs: for each argument an array.
 
         Raises:
-            StepladderError: another number of them, or one of another shape or type; says what would be accepted.
+            StepladderError: another number of them, or another shape or type; the message names what is accepted.
         """
         argument_types = self.function.argument_types
         if len(inputs) != len(argument_types):

@@ -159,7 +159,7 @@ class Fiber:
         env: values by slot.
         stack: the reconvergence points ahead, the outermost first.
         pending: what the op that waits has done already; it is executed again.
-        acts_for: who does what an active lane does: "" for the lane itself, "warp" for the threads of its warp
+        acts_for: the threads that an active lane represents: "" for the lane itself, "warp" for the threads of its warp
             together, "matrix" for them as they move a matrix, "others" for some threads that would do the same.
         warpgroups: those of the active lanes, where they are known (`asynchronous.warpgroups`).
     """

@@ -62,10 +62,10 @@ class Group:
     """Blocks that see each other's shared memory: one, or those of a cluster; the host is a group of one thread.
 
     Attributes:
-        number: among the groups of a launch; `name` says it to people.
+        number: of the group in its launch; `name` is its text in messages.
         block_ids: of each block, arrays (blocks, 3).
         threads: of a block; `count` of all.
-        warp: threads of a warp, or of a subgroup where a kernel says its size.
+        warp: threads of a warp, or of a subgroup where a kernel states its size.
         thread_id, block_id: x, y, z, each an int array (T,), or an int where there is one.
         warp_of_lane, block_of_lane, thread_of_lane: int arrays (T,).
         all_lanes, all_warps: their indices; `all_active` is the mask (T,) of all threads.
@@ -165,7 +165,7 @@ class Group:
             row: of the timeline.
             op: that begins it.
             flight: the operation; the same object is given to `ends`.
-            description: details for people.
+            description: details, for the timeline.
         """
         if self.machine.timeline is not None:
             self.machine.timeline.begins(self, row, op, flight, description)

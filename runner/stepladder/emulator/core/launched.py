@@ -71,7 +71,7 @@ class BoundKernel(Runnable):
     Args:
         name: of the kernel, `location` where it is.
         program: that has it.
-        granularity: of what the sanitizer looks at as one.
+        granularity: the size of what the sanitizer tracks as one.
         arguments: what it is given, in order.
         launch: how it is launched.
 
@@ -144,7 +144,7 @@ class BoundKernel(Runnable):
             inputs: one for each argument that is memory, of its shape and type.
 
         Raises:
-            StepladderError: another number of them, or one of another shape or type; says what would be accepted.
+            StepladderError: another number of them, or another shape or type; the message names what is accepted.
         """
         name, location = self.function.name, self.function.location
         memory = [number for number, argument in enumerate(self.arguments) if argument.is_memory]

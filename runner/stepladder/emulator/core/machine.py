@@ -124,7 +124,7 @@ class Machine:
 
         Raises:
             Stopped: the program ended itself, as `abort` does.
-            StepladderError: an op in a form that the emulator does not know, or more than `max_steps`.
+            StepladderError: an op in a form that the emulator does not support, or more than `max_steps`.
         """
         if self._depth == _DEPTH:
             raise StepladderError(
@@ -155,7 +155,7 @@ class Machine:
             arguments: a value for each of its arguments, in the forms of `values`.
 
         Raises:
-            StepladderError: an op in a form that the emulator does not know, or more than `max_steps`.
+            StepladderError: an op in a form that the emulator does not support, or more than `max_steps`.
         """
         try:
             results = self.call(function, arguments)

@@ -52,7 +52,7 @@ class ModuleKernel:
         name: of the kernel; `location` where it is.
 
     Raises:
-        StepladderError: no such kernel; ops that the emulator does not know, all of them.
+        StepladderError: no such kernel; ops that the emulator does not support, all of them.
     """
 
     def __init__(self, module: ir.Module, name: str | None, file: str) -> None:
@@ -85,7 +85,7 @@ class ModuleKernel:
             launch: a cluster of one block is replaced by the one that the kernel is compiled for.
 
         Raises:
-            StepladderError: arguments that do not fit the parameters; says what would be accepted.
+            StepladderError: arguments that do not fit the parameters; the message names what is accepted.
         """
         if launch.cluster == (1, 1, 1):
             launch = replace(launch, cluster=cluster_of(self.function.attributes) or launch.cluster)
@@ -124,7 +124,7 @@ class ModuleKernel:
         """Returns an argument in the layout of a parameter.
 
         Raises:
-            StepladderError: it does not fit; says what would.
+            StepladderError: it does not fit; the message names what would.
         """
         accepted_form = None
         if isinstance(type_, types.Buffer) and type_.space in ("global", ""):

@@ -1,6 +1,6 @@
 """Executes the blocks of a launch in several processes, where the outcome is that of one process.
 
-Each process executes a part of the blocks, writes global memory that all share, and says which granules its blocks
+Each process executes a part of the blocks, writes global memory that all share, and reports which granules its blocks
 wrote and read. Where a block touches what a block of another process wrote, has a finding, waits for another block, or
 does anything else that others could see, the memory is set back, and the blocks run one after the other.
 """

@@ -217,7 +217,7 @@ class Builder:
         return len(self.code)
 
     def lower(self, op: ir.Operation) -> None:
-        """Emits the instructions of an op; one that the emulator does not know is noted in `errors`."""
+        """Emits the instructions of an op; one that the emulator does not support is noted in `errors`."""
         name = op.name
         outer = self.location, self.op
         self.location, self.op = diagnostics.location_text(op.location), op
@@ -293,7 +293,7 @@ class Builder:
 
 
 class UnknownOp(StepladderError):
-    """An op that the emulator does not know."""
+    """An op that the emulator does not support."""
 
     def __init__(self, name: str, location: str) -> None:
         super().__init__(f"the emulator does not support {name}", location=location)

@@ -1,8 +1,8 @@
 """A timeline of a run in the format of Chrome's trace viewer: execution and waits of warps, asynchronous operations.
 
 The unit of time is an instruction of the emulator, which executes fibers one after the other: a timeline shows the
-order of events, who waits for what, and which asynchronous operations are in flight at the same time. It does not show
-how long anything takes on a GPU.
+order of events, what each warp waits for, and which asynchronous operations are in flight at the same time. It does not
+show how long anything takes on a GPU.
 """
 
 from __future__ import annotations

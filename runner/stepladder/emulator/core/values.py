@@ -107,7 +107,7 @@ def unsigned(value: Value, width: int) -> Value:
 
     Args:
         value: an integer or an array of signed integers or bools.
-        width: bits of an integer; an array's element type says its own.
+        width: bits of an integer; that of an array is in its element type.
     """
     if not isinstance(value, np.ndarray):
         return int(value) & ((1 << width) - 1)

@@ -148,7 +148,7 @@ def _shifts(function: Callable, interpret: Callable) -> Callable:
         amount = _least(unsigned(right, element.width), element.width - 1)
         left = interpret(left, element.width)
         if isinstance(amount, np.ndarray):
-            # NumPy wants both of one type; an amount fits any.
+            # NumPy requires both to be of one type; an amount fits any.
             other = np.uint64 if interpret is unsigned else np.int64
             amount = amount.astype(left.dtype if isinstance(left, np.ndarray) else other)
         return wrapped(function(left, amount), element)
@@ -334,7 +334,7 @@ def to_signed_width(fiber: Fiber, op: Instruction, value: Value) -> Value:
 
 @executes("arith.extui", "arith.index_castui", "index.castu")
 def to_unsigned_width(fiber: Fiber, op: Instruction, value: Value) -> Value:
-    """An integer of another width: zeros are put in front, or bits are dropped."""
+    """An integer of another width, zero-extended or truncated."""
     return wrapped(unsigned(value, op.operand_types[0].element.width), op.result_types[0].element)
 
 

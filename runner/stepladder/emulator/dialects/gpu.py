@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
 
 _AXES = "xyz"
-# The attribute of `llvm.func` that says the threads of a subgroup; launches and `gpu.func` take it too.
+# The attribute of `llvm.func` with the number of threads of a subgroup; launches and `gpu.func` take it too.
 _SUBGROUP_SIZE = "intel_reqd_sub_group_size"
 _XE_DIALECTS, _XE_SUBGROUP = ("xegpu.", "xevm."), 16  # whose kernels have so many threads a subgroup
 _SUBGROUP_SIZES = (8, 16, 32)
@@ -122,15 +122,15 @@ def _width_of_shuffle(fiber: Fiber, op: Instruction, width: Value) -> Value:
 
 
 def shuffled(fiber: Fiber, op: Instruction, value: Value, offset: Value, size: Value, mode: str) -> tuple[Value, ...]:
-    """Returns what each thread gets of another one, and whether that is one of the first `size` lanes of its warp.
+    """Returns what each thread receives from another, and whether that is one of the first `size` lanes of its warp.
 
-    A lane beyond these gets a value that is not specified: here it has all bits set.
+    A lane beyond these receives a value that is not specified: here it has all bits set.
 
     Args:
         fiber: of the threads.
         op: for findings.
         value: what they hold.
-        offset: of the other thread, as `mode` says.
+        offset: of the other thread, interpreted by `mode`.
         size: lanes among which values are exchanged.
         mode: "xor", "up", "down" or "idx".
     """
@@ -315,7 +315,7 @@ def _start(
 
 
 def _subgroup_size(op: Instruction, code: Sequence[Instruction], attributes: Mapping[str, object]) -> int:
-    """Returns the threads of a warp: those of a subgroup where the launch or its kernel says them, or its ops do."""
+    """Returns the threads of a warp: those of a subgroup where the launch, its kernel or its ops state them."""
     is_xe = any(other.name.startswith(_XE_DIALECTS) for other in code)
     default = _XE_SUBGROUP if is_xe else WARP
     size = op.attributes.get(_SUBGROUP_SIZE, attributes.get(_SUBGROUP_SIZE, default))

@@ -21,7 +21,7 @@ from stepladder.runtime.errors import StepladderError
 
 @lowers("gpu.warp_execute_on_lane_0")
 def lower_region(builder: Builder, op: ir.Operation) -> None:
-    """The parts of vectors are put together for the region, and what it yields is divided among the threads."""
+    """The parts of vectors are joined for the region, and what it yields is divided among the threads."""
     warp = decode_attributes(op)["warp_size"]
     lane, *captured = builder.used(op.operands)
     block = op.regions[0].blocks[0]

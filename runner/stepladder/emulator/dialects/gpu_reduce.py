@@ -22,7 +22,7 @@ def _kind(op: Instruction) -> str:
 
 
 def _pairwise(fiber: Fiber, op: Instruction) -> Callable:
-    """Returns what combines two values, as the op's kind or its region says."""
+    """Returns what combines two values, by the op's kind or its region."""
     if op.attributes.get("op") is not None:
         kind, element = _kind(op), op.result_types[0].element
         return lambda left, right: combined(kind, element, left, right)
@@ -67,7 +67,7 @@ def over_groups(fiber: Fiber, op: Instruction, value: Value, group_of: np.ndarra
 def all_reduce(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """A reduction over all threads of a block, with the effect of two barriers."""
     group = fiber.group
-    # Threads may come to it again, in a loop, before all have taken what it gave the last time.
+    # Threads may execute it again, in a loop, before all have taken the previous result.
     times = group.state.setdefault(("all_reduce", op.number), np.zeros(group.count, np.int64))
     states = group.state.setdefault(("all_reduced", op.number), {})
     if fiber.pending is None:

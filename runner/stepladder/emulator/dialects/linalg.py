@@ -1,6 +1,6 @@
 """linalg: structured ops, named and generic, on tensors and on memory.
 
-A structured op is a loop nest around a scalar body. Parallel loops execute at once: the body gets arrays with one
+A structured op is a loop nest around a scalar body. Parallel loops execute at once: the body receives arrays with one
 dimension for each loop, and NumPy broadcasts. Reduction loops execute one iteration after the other, in order, so that
 each addition is rounded as in the body.
 """
@@ -150,7 +150,7 @@ class _Operand:
         of_loops: from the coordinates of loops to those of an element.
         loops: those that it depends on.
         sizes: (dimension, loop) where one is the other.
-        is_used: whether the body looks at it.
+        is_used: whether the body reads it.
     """
 
     number: int
@@ -389,5 +389,5 @@ def _along(operand: _Operand, array: np.ndarray, coordinates: list, reductions: 
 
 @executes("linalg.index")
 def index(fiber: Fiber, op: Instruction) -> Value:
-    """The coordinate of a loop: what the op around it has put there."""
+    """The coordinate of a loop, which the op around it has stored."""
     return op.cache["coordinate"]

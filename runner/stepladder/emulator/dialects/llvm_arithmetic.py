@@ -113,7 +113,7 @@ def same(fiber: Fiber, op: Instruction, value: Value, *others: Value) -> Value:
 
 @executes("llvm.intr.assume")
 def assume(fiber: Fiber, op: Instruction, condition: Value, *operands: Value) -> None:
-    """Nothing, where the condition holds, and pointers are aligned as bundles of operands say."""
+    """Nothing, where the condition holds, and pointers are aligned as bundles of operands state."""
     remaining = list(operands)
     for tag, size in zip(op.attributes.get("op_bundle_tags", ()), op.attributes.get("op_bundle_sizes", ())):
         bundle, remaining = remaining[:size], remaining[size:]

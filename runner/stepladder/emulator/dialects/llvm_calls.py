@@ -119,7 +119,7 @@ def unreachable(fiber: Fiber, op: Instruction) -> None:
 
 @lowers("llvm.call")
 def lower_call(builder: Builder, op: ir.Operation) -> None:
-    """`llvm.call`: of a function with a body, or of one that the emulator brings along."""
+    """`llvm.call`: of a function with a body, or of one that the emulator provides."""
     if "callee" not in op.attributes:
         raise StepladderError(f"the emulator does not support {op.name} of a pointer", location=builder.location)
     symbol = op.attributes["callee"].value

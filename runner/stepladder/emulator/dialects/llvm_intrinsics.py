@@ -155,7 +155,7 @@ def token(fiber: Fiber, op: Instruction, *pointer: Value) -> int:
 
 @executes("llvm.intr.is.constant")
 def is_constant(fiber: Fiber, op: Instruction, value: Value) -> bool:
-    """No: what LLVM may answer of any value."""
+    """False, which LLVM allows for any value."""
     return False
 
 

@@ -34,7 +34,7 @@ def _is_shared(type_: Type) -> bool:
 
 
 def _check(fiber: Fiber, op: Instruction, addresses: np.ndarray, mask: np.ndarray) -> None:
-    """Reports addresses that are not aligned as the op says: of each element, or of the first of neighbours."""
+    """Reports addresses that are not aligned as the op states: of each element, or of the first of neighbours."""
     stated_alignment = op.attributes.get("alignment") or 1
     if stated_alignment == 1:
         return

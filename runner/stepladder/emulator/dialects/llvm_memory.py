@@ -116,7 +116,7 @@ def getelementptr(fiber: Fiber, op: Instruction, pointer: Value, *indices: Value
 
 
 def _terms(op: Instruction) -> tuple[int, list[int]]:
-    """Returns the bytes that constant indices come to, and the stride in bytes of each other one."""
+    """Returns the bytes that constant indices amount to, and the stride in bytes of each other one."""
     form = layout(text_of(op.attributes["elem_type"]))
     constant, strides = 0, []
     for place, index in enumerate(op.attributes["rawConstantIndices"]):

@@ -24,7 +24,7 @@ from stepladder.runtime.errors import FAILED, StepladderError
 if TYPE_CHECKING:
     pass
 
-# Of shared memory that asks for none, in bytes: what the widest swizzle of TMA needs, and `pack_shared_memory` gives.
+# Of shared memory that states none, in bytes: what the widest swizzle of TMA needs, and `pack_shared_memory` has.
 _ALIGNMENT = 1024
 
 
@@ -82,7 +82,7 @@ def realloc(fiber: Fiber, op: Instruction, view: MemRef, *sizes: Value) -> Value
 
 @executes("memref.dealloc")
 def dealloc(fiber: Fiber, op: Instruction, view: MemRef) -> None:
-    """Frees memory of the host; a kernel's own goes with its threads."""
+    """Frees memory of the host; that of a kernel is freed when its threads end."""
     if fiber.group.is_host:
         fiber.group.machine.free(op, view.memory)
 
@@ -97,7 +97,7 @@ def lower_global(builder: Builder, op: ir.Operation) -> None:
 
 @lowers("memref.get_global")
 def lower_get_global(builder: Builder, op: ir.Operation) -> None:
-    """`memref.get_global`: knows the global that it gets."""
+    """`memref.get_global`: the instruction has the global of the symbol."""
     symbol = decode_attributes(op)["name"]
     builder.emit(
         op.name, get_global, (), builder.defined(op.results), {"name": symbol, "global": builder.globals[symbol]}
@@ -285,7 +285,7 @@ def view_(fiber: Fiber, op: Instruction, view: MemRef, shift: Value, *sizes: Val
 
 @executes("memref.assume_alignment")
 def assume_alignment(fiber: Fiber, op: Instruction, view: MemRef) -> Value:
-    """The same view, of which the op says how its first element is aligned."""
+    """The same view; the op states the alignment of its first element."""
     alignment.check_element(fiber, op, view, [], op.attributes["alignment"])
     return view
 

@@ -139,7 +139,7 @@ def _without_rest(view: MemRef, result: MemRef, shift: Value) -> MemRef:
 
 @executes("memref.distinct_objects")
 def distinct_objects(fiber: Fiber, op: Instruction, *views: MemRef) -> Value:
-    """The same views, of which the op says that no two are of one allocation."""
+    """The same views; the op states that no two are of one allocation."""
     places = [(id(view.memory), view.start if view.memory.space == "shared" else 0) for view in views]
     if len(set(places)) < len(places):
         fiber.group.sanitizer.report(KIND, "two of its operands alias: they are of one allocation", op)

@@ -375,7 +375,7 @@ def mbarrier_arrive_expect_tx(
 
 @executes("nvgpu.mbarrier.test.wait")
 def mbarrier_test_wait(fiber: Fiber, op: Instruction, barriers: Value, token: Value, number: Value) -> Value:
-    """Whether the phase of a token has ended: it is waited for, since IR that asks asks again until it has."""
+    """Whether the phase of a token has ended. The op waits for that: IR repeats the test until it succeeds."""
     mbarriers.wait_at(fiber, op, mbarrier_at(fiber, op, barriers, number), values.lanes(token, fiber.count) % 2)
     return True
 

@@ -238,7 +238,7 @@ def _store(fiber: Fiber, op: Instruction, sums: AccumulatorRegisters, view: MemR
     first = number // fragments.WARPGROUP * ROWS
     rows = (fragment.rows[thread] + first[:, None])[:, None] + ROWS * np.arange(blocks).reshape(1, -1, 1)
     columns = np.broadcast_to(fragment.columns[thread][:, None], rows.shape)
-    # Rows of further warpgroups are after those that the view says that it has.
+    # Rows of further warpgroups are after the rows of the view's type.
     last = max(int(fiber.first(view.sizes[0])), int(first[fiber.lanes].max()) + ROWS * blocks)
     view = view.view(view.offset, (last, view.sizes[1]), view.strides)
     memory.write(fiber, op, view, [rows, columns], array, (blocks, count))

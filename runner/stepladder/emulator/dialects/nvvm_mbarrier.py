@@ -57,7 +57,7 @@ def arrive_drop(fiber: Fiber, op: Instruction, address: Value, *count: Value) ->
 
 @executes("nvvm.mbarrier.try_wait")
 def try_wait(fiber: Fiber, op: Instruction, address: Value, state: Value, *ticks: Value) -> Value:
-    """Whether the phase of a token or a parity has ended: it is waited for, since IR that asks asks again."""
+    """Whether the phase of a token or a parity has ended. The op waits for that: IR repeats the test."""
     phase = lanes(np.asarray(state), fiber.count).astype(np.int64) % 2
     mbarriers.wait_at(fiber, op, address, phase, acquires=not op.attributes.get("relaxed"))
     return True

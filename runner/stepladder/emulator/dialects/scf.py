@@ -169,7 +169,7 @@ def lower_execute_region(builder: Builder, op: ir.Operation) -> None:
 
 @lowers("scf.index_switch")
 def lower_index_switch(builder: Builder, op: ir.Operation) -> None:
-    """`scf.index_switch`: the region of the case that matches, or the default, which comes first."""
+    """`scf.index_switch`: the region of the case that matches, or the default, which is first."""
     results = builder.defined(op.results)
     number = builder.used(op.operands)
     default, *regions = op.regions

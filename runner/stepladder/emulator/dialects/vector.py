@@ -103,7 +103,7 @@ def multi_reduction(fiber: Fiber, op: Instruction, value: Value, initial: Value)
 
 @executes("vector.mask")
 def mask(fiber: Fiber, op: Instruction, mask: Value, passthru: Value = None) -> Value:
-    """An op that is done where a mask says so: a transfer or a reduction."""
+    """An op that is executed where a mask is set: a transfer or a reduction."""
     body = op.regions[0]
     if not body.code:
         return passthru

@@ -232,7 +232,7 @@ def _selected(fiber: Fiber, op: Instruction, mask: Value, loaded_elements: Value
 
 
 def _check_masked(fiber: Fiber, op: Instruction, view: MemRef, starts: Sequence[Value], mask: Value) -> None:
-    """Reports a first element whose address is not what the op says of it, where any element is touched."""
+    """Reports a first element whose address does not have the stated alignment, where any element is touched."""
     stated_alignment = op.attributes.get("alignment", 0)
     if stated_alignment <= 1:
         return

@@ -69,7 +69,7 @@ def _inside(fiber: Fiber, op: Instruction, positions: list, shape: Sequence[int]
         if wrong.any():
             place = int(own[wrong.argmax()])
             fiber.group.sanitizer.report("out-of-bounds", f"position {place} of {size} in dimension {axis}", op)
-    # Lanes that are not active may ask for anything.
+    # Lanes that are not active may have any index.
     return [np.clip(position, 0, size - 1) for position, size in zip(positions, shape)]
 
 

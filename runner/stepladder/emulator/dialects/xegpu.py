@@ -1,6 +1,6 @@
 """xegpu: descriptors of matrices, 2D block operations and matrix products, of subgroups.
 
-A vector of two dimensions is that of a subgroup, before its elements are distributed to lanes; layouts say how they
+A vector of two dimensions is that of a subgroup, before its elements are distributed to lanes; layouts define how they
 will be and are not part of the value. One of one dimension is that of a lane, which holds adjacent columns of a block.
 Elements beyond the matrix are zeros in a load, and are not stored.
 """

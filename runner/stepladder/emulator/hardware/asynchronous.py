@@ -56,7 +56,7 @@ def granules_of(starts: np.ndarray, size: int, granule: int) -> Granules:
 
 
 def agent_for(group: Group, warps: Sequence[int] | np.ndarray) -> int:
-    """Returns a new actor of the sanitizer that knows what all of these warps know; 0 without the sanitizer.
+    """Returns a new actor of the sanitizer that is ordered after what all of these warps are; 0 without the sanitizer.
 
     Args:
         group: of the warps.
@@ -99,7 +99,7 @@ class _Copy:
 
     @property
     def has_data(self) -> bool:
-        """Whether it brings more than zeros: loops that load ahead go on with copies of nothing at their end."""
+        """Whether it copies more than zeros: loops that load ahead end with copies of no elements."""
         return self.source.valid is None or bool(self.source.valid[self.row[self.pending]].any())
 
     def land(self, fiber: Fiber, mask: np.ndarray) -> None:
@@ -311,7 +311,7 @@ class _Warpgroups:
 
 
 def known_warpgroups(group: Group) -> dict[int, Warpgroup]:
-    """Returns the warpgroups that multiply, or that have come to an op of warpgroups, by index.
+    """Returns the warpgroups that multiply, or that have reached an op of warpgroups, by index.
 
     Args:
         group: of blocks.
@@ -323,7 +323,7 @@ def warpgroups(fiber: Fiber, op: Instruction) -> list[Warpgroup]:
     """Returns the warpgroups of the active threads; those of which some are missing become findings.
 
     Args:
-        fiber: whose active threads come to the op.
+        fiber: whose active threads reach the op.
         op: for the finding.
     """
     if fiber.warpgroups is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class BulkStore:
-    """A store by TMA: `read` takes its data from shared memory, `write` puts them to global memory, each once.
+    """A store by TMA: `read` takes its data from shared memory, `write` writes them to global memory, each once.
 
     Who has waited for it has `known`, a clock.
     """

@@ -33,7 +33,7 @@ class Asked:
     Attributes:
         grid, block, cluster: blocks, threads of a block, and blocks of a cluster, along x, y, z.
         shared_memory: bytes a block, static and dynamic; `static` those that are not dynamic.
-        registers: of a thread, that the kernel may be compiled for (`maxnreg`); None where it does not say.
+        registers: of a thread, that the kernel may be compiled for (`maxnreg`); None where none is stated.
     """
 
     grid: Sequence[int]
@@ -185,7 +185,7 @@ def check_launch(
     Args:
         findings: of the run; None without the sanitizer.
         op: the launch.
-        launch: what it asks for.
+        launch: what it requires.
         attributes: of the kernel, by name.
         chips: targets that the kernel's module names.
 

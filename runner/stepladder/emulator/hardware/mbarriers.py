@@ -32,7 +32,7 @@ _MAX = 2**20 - 1  # arrivals, and expected bytes. Source: PTX ISA, "Contents of 
 
 @dataclass
 class MBarrier:
-    """An mbarrier: a phase ends when `count` have arrived and the bytes that were announced have come.
+    """An mbarrier: a phase ends when `count` have arrived, and the bytes that were announced.
 
     Attributes:
         phase: number of phases that have ended.
@@ -72,7 +72,7 @@ class MBarrier:
         self.informed_warps.update(int(warp) for warp in warps)
 
     def update(self, *, arrivals: int = 0, expected: int = 0, came: int = 0, clocks: np.ndarray | None = None) -> None:
-        """Counts arrivals, bytes announced and bytes that came, and ends the phase where all are here.
+        """Counts arrivals, bytes announced and bytes that came, and ends the phase where none is missing.
 
         Args:
             arrivals: threads that arrive, or copies that count as one.
@@ -265,7 +265,7 @@ def arrive_at_cluster(fiber: Fiber, op: Instruction, *, releases: bool = True) -
 
 
 def _explain(group: Group) -> None:
-    """Says which mbarriers expect another byte count than copies bring."""
+    """Reports mbarriers that expect another byte count than that of the copies."""
     for (block, place), barrier in mbarriers(group).items():
         if barrier.pending == 0 and barrier.transaction:
             op = group.state.get(("expects", block, place)) or barrier.op

@@ -59,7 +59,7 @@ def change(fiber: Fiber, op: Instruction, count: int, *, grows: bool) -> None:
     """Sets the registers of a thread of each active warpgroup to `count`.
 
     Args:
-        fiber: whose active threads come to the op.
+        fiber: whose active threads reach the op.
         op: for findings.
         count: of a thread, afterwards.
         grows: whether the op is `setmaxnreg.inc`; else it is `setmaxnreg.dec`.

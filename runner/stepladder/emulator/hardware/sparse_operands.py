@@ -1,4 +1,4 @@
-"""A of a sparse product (mma.sp, wgmma.mma_async.sp): half of its elements, and metadata that says where they are.
+"""A of a sparse product (mma.sp, wgmma.mma_async.sp): half of its elements, and metadata with their positions.
 
 Four bits of metadata are for a chunk of a row: two indices of two bits, the first one in the lower bits. They are of
 elements of 16 or 8 bits, of pairs of elements of 4 bits, or of halves of elements of 32 bits.

@@ -154,7 +154,7 @@ def _join(
     """Lets lanes arrive at a barrier of `threads` threads (None: all of the block).
 
     Returns:
-        The barrier, the generation that they wait for, and how many are to come.
+        The barrier, the generation that they wait for, and how many are expected.
 
     The hardware counts every arrival: more threads than the barrier has, or some that could have come while others
     still met there before, are counted for each other, which is a finding.
@@ -363,7 +363,7 @@ def note_actor(group: Group, op: Instruction, block: int, actor: int, descriptio
         op: the instruction.
         block: whose memory it accesses.
         actor: of the sanitizer.
-        description: who does what, for messages.
+        description: of the access and its warp, for messages.
     """
     if "remote" not in group.state:
         group.state["remote"] = {}
@@ -372,7 +372,7 @@ def note_actor(group: Group, op: Instruction, block: int, actor: int, descriptio
 
 
 def _check_ends(group: Group) -> None:
-    """The blocks end: says which did not know of all that others did in their shared memory."""
+    """Reports blocks that end without being ordered after all accesses of others to their shared memory."""
     sanitizer = group.sanitizer
     for (_, block, actor), (op, time, description) in group.state["remote"].items():
         own = np.arange(block * group.warps_per_block, (block + 1) * group.warps_per_block)

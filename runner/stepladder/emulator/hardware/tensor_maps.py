@@ -125,11 +125,11 @@ def decoded(data: np.ndarray, find: Callable[[int], Allocation | None]) -> Descr
     return next(iter(descriptor.problems()), descriptor)
 
 
-# Descriptors that kernels have put to global memory: which version is there, and which a block has fenced.
+# Descriptors that kernels have written to global memory: which version is there, and which a block has fenced.
 
 
 def note_written(group: Group, address: int) -> None:
-    """Notes that a descriptor has been put to global memory.
+    """Notes that a descriptor has been written to global memory.
 
     Args:
         group: whose thread did.

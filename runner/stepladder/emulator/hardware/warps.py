@@ -57,7 +57,7 @@ def varying(fiber: Fiber, views: Sequence, operands: Sequence) -> list[np.ndarra
 
 
 def once_a_warp(fiber: Fiber, numbers: Sequence[np.ndarray]) -> tuple[Fiber, np.ndarray | None]:
-    """Returns a fiber of the lanes that do what an op says for their warp.
+    """Returns a fiber of the lanes that execute an op for their warp.
 
     Args:
         numbers: what the op depends on that differs between threads (`varying`).

@@ -20,7 +20,7 @@ from stepladder.emulator.memory.shadow import SharedShadow, joined, together
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
 
-_AGENTS = 16  # room for clocks grows by so many
+_AGENTS = 16  # capacity of clocks grows by so many
 _LEARNED = 16  # lessons of a warp, before those that all warps know become one
 _FENCES = 16  # the latest of a warp that are kept
 
@@ -30,7 +30,7 @@ class Clocks:
 
     Attributes:
         group: the blocks that the warps belong to.
-        actors: number of warps and agents; `clocks` may have room for more.
+        actors: number of warps and agents; `clocks` may have a larger capacity.
         clocks: int array (actors, actors).
         fences: when each warp made its writes to shared memory visible to the async proxy, the latest first: int array
             (actors, _FENCES), 0 where there is none.
@@ -102,7 +102,7 @@ class Clocks:
         return self.actors - 1
 
     def begin_before_launch(self, triggers_late: bool) -> None:
-        """Begins before the launch before has ended: only `wait_for_launch` tells of what that does.
+        """Begins before the previous launch has ended: only `wait_for_launch` orders its accesses.
 
         Args:
             triggers_late: whether the kernel states that it lets the next launch begin only after its own wait.
@@ -143,7 +143,7 @@ class Clocks:
         self.met_at[warps] = self.clocks[warps, warps]
 
     def converge(self, warps: Sequence[int] | np.ndarray) -> None:
-        """Lets each thread of a warp know that the others are done with what they did before.
+        """Orders each thread of a warp after what the others did before.
 
         Args:
             warps: indices of the warps.
@@ -231,7 +231,7 @@ class Clocks:
             own_clocks[actor] = np.iinfo(np.int32).max
         fences = self.fences
         latest = np.where(fences <= own_clocks[:, None], fences, 0).max(axis=1)
-        # Of a warp with more fences than are kept, the one may be lost that the actor knows.
+        # Of a warp with more fences than are kept, the one that the actor knows may be lost.
         latest = np.where(fences[:, -1] > own_clocks, own_clocks, latest)
         return latest if actor < self.group.warps else np.maximum(latest, self.fenced_past[actor])
 

@@ -36,7 +36,7 @@ class Finding:
     notes: list[str] = field(default_factory=list)
 
     def render(self) -> str:
-        """Returns the finding as compilers say such things."""
+        """Returns the finding in the format of a compiler's diagnostics."""
         prefix = f"{self.location}: " if self.location else ""
         place = f"{self.op}: " if self.op and self.op != self.kind else ""
         lines = [f"{prefix}{self.kind}: {place}{self.message}"]

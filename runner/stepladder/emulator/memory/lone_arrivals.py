@@ -83,11 +83,11 @@ def excused(
 ) -> np.ndarray:
     """Returns for each of several accesses whether it is a thread's that actors know of, though not of its whole warp.
 
-    Accesses of several threads at once are taken for such: which threads is not known of them.
+    Accesses of several threads at once count as such: their threads are not recorded.
 
     Args:
         sanitizer: of the group.
-        actors: who must know of each access, an array (pairs,) or one for all.
+        actors: that must be ordered after each access, an array (pairs,) or one for all.
         others: the actors that accessed, an array (pairs,) or one for all.
         times: of the accesses, int array (pairs,).
         lanes: of the accesses, int array (pairs,); None where they are not known.

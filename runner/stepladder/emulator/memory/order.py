@@ -84,7 +84,7 @@ def release(
         scope: of the write, one of `SCOPES`.
         is_relaxed: whether the write is relaxed: what the thread knew at its last fence is recorded, if there was one.
         replaces: whether earlier records at the address are dropped; an atomic update retains them.
-        owner: block whose shared memory the address is in, where that does not say so; the thread's unless given.
+        owner: block whose shared memory the address is in, if the address has no rank; default: that of the thread.
     """
     group = fiber.group
     if group.is_host or not group.sanitizer.enabled:
@@ -161,7 +161,7 @@ def is_idle(fiber: Fiber) -> bool:
 
 
 def _learn(group: Group, warp: int, block: int, releases: Iterable[tuple[dict, str]]) -> None:
-    """Lets a warp know what was released, each at the scope of the acquire."""
+    """Orders a warp after what was released, each at the scope of the acquire."""
     reached_records = [
         record
         for record, scope in releases

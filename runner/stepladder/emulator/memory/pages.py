@@ -12,9 +12,9 @@ _NOBODY, _DIFFERENT = -1, -2  # in place of the actor that wrote a page
 
 
 class Pages:
-    """A summary of the granules of each page, which tells most accesses that they have no finding.
+    """A summary of the granules of each page, by which most accesses are found to have no finding.
 
-    It may say too little and never too much: where it does not rule a finding out, each granule is looked at.
+    The summary is conservative: where it does not rule a finding out, each granule is checked.
 
     Attributes:
         per: granules of a page.

@@ -326,9 +326,9 @@ class Sanitizer(GlobalChecks):
 
     def begin_write(self, op: Instruction, touch: Touch, *, updates: bool = False, proxy: bool = True) -> None:
         """An asynchronous copy begins to write: until `end_write` no thread may access these bytes of shared memory;
-        those of global memory may be accessed by who knows what the actor of `touch` has done.
+        those of global memory only actors that are ordered after the actor of `touch`.
 
-        With `updates` it combines what it brings with what memory holds: it is in no race with other updates. With
+        With `updates` it combines its data with what memory holds: it is in no race with other updates. With
         `proxy` it does so through the async proxy.
         """
         if updates:

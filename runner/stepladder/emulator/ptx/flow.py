@@ -1,8 +1,8 @@
 """The statements of a function, or of inline PTX, made into instructions: blocks, branches, and where threads meet.
 
-Threads that part at a branch come together as `core.control_flow` says: at its immediate post-dominator. A guard of an
-instruction that threads wait or end in becomes a branch around it. A loop of pure instructions around one that asks
-for what others change waits for that (`Flow._mark_spins`).
+Threads that diverge at a branch reconverge at its immediate post-dominator, as in `core.control_flow`. A guard of an
+instruction that threads wait or end in becomes a branch around it. A loop of pure instructions around one that polls
+a value that others change waits for a change (`Flow._mark_spins`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.program import Builder, Instruction
     from stepladder.emulator.core.values import Value
 
-# A trap is left out: what follows it is where threads that did not come to it meet again.
+# Not a trap: what follows it is where threads that did not reach it reconverge.
 _ENDS = ("ret", "exit")
 
 
 @dataclass
 class _Line:
-    """An instruction, the names around it, and what the loop that waits for its answer is known by."""
+    """An instruction, the names around it, and the key of the loop that waits for its result."""
 
     statement: syntax.Statement
     scope: Scope
@@ -302,9 +302,9 @@ class Flow:
     # Loops that wait.
 
     def _mark_spins(self, graph: Graph, order: Sequence[int]) -> list[tuple[object, set[int]]]:
-        """Tells instructions that ask whether a loop asks again and does nothing else; returns these loops.
+        """Marks the instruction that polls in each loop that does nothing else; returns these loops.
 
-        Such a loop waits for what it asks for, whatever ends it: its instruction blocks until there is another answer.
+        Such a loop waits for a change, whatever ends it: its instruction blocks until it has another result.
         """
         pure = {number for number in order if all(self._is_pure(line) for line in self.parts[number].lines)}
         after = {number: {other for other in graph.successors[number] if other in pure} for number in pure}

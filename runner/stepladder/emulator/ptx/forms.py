@@ -21,7 +21,7 @@ from stepladder.runtime.errors import StepladderError
 
 _TYPES = re.compile(r"[sub]\d+(x\d)?|(b|t)?f\d+(x2)?|e\dm\d(x\d)?|pred")
 _ROUNDINGS = ("rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "rna")
-# Kinds of modifiers whose order says what each is for.
+# Kinds of modifiers whose meaning depends on their order.
 _ORDERED = {
     "type": _TYPES,
     "space": re.compile(r"global|local|const|(shared|param)(::\w+)?"),
@@ -46,7 +46,7 @@ Row = tuple[Slot, ...]
 class _Fit:
     """How modifiers fit a row: those that have no slot, where the first of them is, and the slots that lack one.
 
-    Of rows that are as near, that is meant which the first modifiers fit; but a rounding says less than types.
+    Of rows that are equally near, the one that the first modifiers fit is meant; types count more than a rounding.
     """
 
     extra: tuple[str, ...]
@@ -68,7 +68,7 @@ def check(opcode: tuple[str, ...], family: str, target: str = "") -> None:
         target: such as "sm_90a"; empty where it is not known.
 
     Raises:
-        StepladderError: a form that PTX does not have; says what it has. Or a modifier that no form has.
+        StepladderError: a form that PTX does not have; the message names what it has. Or a modifier that no form has.
     """
     wrong = _problem(opcode, family, target)
     if wrong is not None:

@@ -68,10 +68,10 @@ class _Fragment:
         return register
 
     def lower(self, outputs: Sequence[int]) -> None:
-        """Emits what the text says; `outputs` are slots that it writes.
+        """Emits the instructions of the text; `outputs` are slots that it writes.
 
         Raises:
-            StepladderError: text that is no PTX, or that the emulator does not know.
+            StepladderError: text that is no PTX, or that the emulator does not support.
         """
         location = self.builder.location
         try:
@@ -185,7 +185,7 @@ def _type_of(form: Layout) -> Type:
 
 @lowers("llvm.inline_asm")
 def lower_inline_asm(builder: Builder, op: ir.Operation) -> None:
-    """`llvm.inline_asm`: what its text says."""
+    """`llvm.inline_asm`: the instructions of its text."""
     attributes = decode_attributes(op)
     text = attributes["asm_string"].replace("$$", "\0")
     constraints = [item for item in attributes["constraints"].split(",") if item and item[0] != "~"]
@@ -236,7 +236,7 @@ def _with_numbers(op: ir.Operation, text: str, inputs: list[str], outputs: int) 
 
 
 def _width(builder: Builder, constraint: str, type_: Type) -> int:
-    """Returns the width of the register that a constraint asks for."""
+    """Returns the width of the register that a constraint requires."""
     letter = constraint.lstrip("=&+")
     if letter not in _WIDTHS:
         raise StepladderError(
@@ -246,7 +246,7 @@ def _width(builder: Builder, constraint: str, type_: Type) -> int:
 
 
 def _take(fragment: _Fragment, op: ir.Operation, inputs: list[str], outputs: int) -> None:
-    """Emits that the operands are put into registers: their own, or those of results."""
+    """Emits the moves of operands to registers: their own, or those of results."""
     builder = fragment.builder
     sources, slots, kinds, widths = [], [], [], []
     for place, (constraint, slot) in enumerate(zip(inputs, builder.used(op.operands))):
@@ -270,7 +270,7 @@ def _take(fragment: _Fragment, op: ir.Operation, inputs: list[str], outputs: int
 
 @lowers("nvvm.inline_ptx")
 def lower_inline_ptx(builder: Builder, op: ir.Operation) -> None:
-    """`nvvm.inline_ptx`: what its text says."""
+    """`nvvm.inline_ptx`: the instructions of its text."""
     attributes = decode_attributes(op)
     outputs = len(op.results)
     text = _BRACED.sub(lambda match: f"${int(match[2]) + (outputs if match[1] == 'r' else 0)}", attributes["ptxCode"])
@@ -291,7 +291,7 @@ def lower_text(builder: Builder, op: ir.Operation, text: str) -> None:
         text: PTX, with $0, $1, ... for the results first and then the operands.
 
     Raises:
-        StepladderError: text that is no PTX, or that the emulator does not know.
+        StepladderError: text that is no PTX, or that the emulator does not support.
     """
     fragment = _Fragment(builder, op, text)
     outputs = len(op.results)

@@ -49,7 +49,7 @@ class Kernel:
         parameters: the variables that it takes.
 
     Raises:
-        StepladderError: no such kernel; instructions or variables that the emulator does not know, all of them.
+        StepladderError: no such kernel; instructions or variables that the emulator does not support, all of them.
     """
 
     def __init__(self, module: syntax.Module, name: str | None, file: str) -> None:
@@ -157,7 +157,7 @@ class Kernel:
             arguments: in order, one for each parameter.
 
         Raises:
-            StepladderError: another number of them, or one of another size; says what would be accepted.
+            StepladderError: another number of them, or one of another size; the message names what is accepted.
         """
         parameters = self.variables.parameters
         if self.places(arguments) is not None:
@@ -198,7 +198,7 @@ class Kernel:
             launch: grid, block, cluster and dynamic shared memory.
 
         Raises:
-            StepladderError: a launch or arguments that the kernel does not accept; says what would be accepted.
+            StepladderError: a launch or arguments that the kernel does not accept; the message names what is accepted.
         """
         self.check(launch)
         self.check_arguments(arguments)

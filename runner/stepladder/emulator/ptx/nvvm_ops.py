@@ -25,7 +25,7 @@ def _refused(builder: Builder, op: ir.Operation, form: str) -> StepladderError:
 
 
 def _numbered(op: ir.Operation, sizes: Sequence[int]) -> list[list[str]]:
-    """Returns the names of operands in the text, by segment: those of results come first."""
+    """Returns the names of operands in the text, by segment: those of results are first."""
     names = [f"${len(op.results) + number}" for number in range(len(op.operands))]
     ends = [sum(sizes[: number + 1]) for number in range(len(sizes))]
     return [names[end - size : end] for end, size in zip(ends, sizes)]

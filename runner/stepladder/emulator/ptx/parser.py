@@ -309,7 +309,7 @@ def parse(text: str, name: str) -> syntax.Module:
         name: of the file, for locations.
 
     Raises:
-        StepladderError: text that is no PTX, or of a version that is not known; says where.
+        StepladderError: text that is no PTX, or of a version that is not known; the message has the location.
     """
     return Parser(text, name).module()
 

@@ -32,7 +32,7 @@ class Site:
         builder: takes what it emits.
         statement: the instruction.
         scope: the names around it.
-        spin: what the loop that waits for its answer is known by; None where there is none (`flow`).
+        spin: the key of the loop that waits for its result; None where there is none (`flow`).
         is_ignored: whether no instruction reads what it writes first.
         rest: modifiers that no function has taken yet.
         name: of what it emits, for messages.
@@ -149,7 +149,7 @@ class Site:
         return candidates[0]
 
     def hints(self) -> None:
-        """Takes modifiers that only say how caches are used."""
+        """Takes modifiers that only concern caches."""
         while self.match(r"(L1|L2|level)::[\w:]+|nc|c[agsv]|w[bt]|lu"):
             pass
 
@@ -343,7 +343,7 @@ class Site:
         """Returns the instruction of the program that is emitted for this one, under its guard.
 
         Args:
-            execute: as `core.registry` says.
+            execute: as in `core.registry`.
             operands, results: slots.
             attributes: of what is emitted.
             holds: whether it takes sums of wgmma that may be in flight as they are; else they are read.

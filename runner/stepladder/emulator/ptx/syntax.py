@@ -178,7 +178,7 @@ class Variable:
         space: "global", "shared", "local", "const" or "param".
         type: of an element.
         name: as the program has it.
-        alignment: in bytes; 0 where nothing says it.
+        alignment: in bytes; 0 where none is stated.
         count: elements, None where there are none in brackets, and 0 where the launch decides.
         values: its initial values, or the names of the functions whose addresses it begins with.
         is_external: whether it is declared only.

@@ -1,6 +1,6 @@
 """PTX's types, and conversions between the bits of registers and values.
 
-A register holds bits: a signed integer of its width, uniform or (T,) as `core.values` says, whatever type an
+A register holds bits: a signed integer of its width, uniform or (T,) as in `core.values`, whatever type an
 instruction reads it as; a predicate is a bool. The functions below convert these bits to values of a type, and back.
 """
 

@@ -198,7 +198,7 @@ def _load_definition(dialect: type[ext.Dialect]) -> None:
     """Loads the ops of a dialect into the current MLIR context, from their definition in IRDL.
 
     The bindings create the definition from the classes and register the classes, which are those of the process, not of
-    a context. That is done once, and again where another class has come in.
+    a context. That is done once, and again after another class is defined.
     """
     name, classes = dialect.DIALECT_NAMESPACE, (dialect, *dialect.operations)
     definition = _DEFINITIONS.get(name)

@@ -47,7 +47,7 @@ class IntegerBounds:
             self._bounds_of[result] = bounds
 
     def of(self, value: ir.Value) -> Bounds | None:
-        """Returns what integers a value may be; None where no more is known than its type says, of 16 bits or more.
+        """Returns what integers a value may be; None where only its type is known, of 16 bits or more.
 
         Args:
             value: a scalar or a vector.

@@ -317,7 +317,7 @@ class SumsKernel(ElementsKernel):
         fold = self.fold
         places = digits(element, self.sums.sizes[: -len(self.reduced)])
         lane = lane_id() if self.lanes > 1 else index(0)
-        # Not an scf.for: steps that come later look for the loop over k.
+        # Not an scf.for: later steps search for the loop over k.
         loop = affine.AffineForOp(0, -(-self.terms // self.lanes), iter_args=[fold.neutral()])
         with ir.InsertionPoint(loop.body):
             (so_far,) = loop.inner_iter_args

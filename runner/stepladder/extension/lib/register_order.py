@@ -2,9 +2,9 @@
 
 A thread holds a pair of adjacent elements of each half of a matrix of 16 x 8 (see `epilogue.AccumulatorFragment`). The
 two pairs form a vector of four elements, in the order of its registers; where that is too much at once, each pair is a
-vector. Row `slot` of the memory has the vectors of this index that all threads hold, in the order of the threads: who
-reads what the same thread of another block has written needs only its own index, and whose sums a row has is known at
-compile time.
+vector. Row `slot` of the memory has the vectors of this index that all threads hold, in the order of the threads: a
+thread that reads what the same thread of another block has written needs only its own index, and whose sums a row has
+is known at compile time.
 """
 
 from stepladder.extension.lib import threads

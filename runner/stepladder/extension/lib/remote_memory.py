@@ -31,7 +31,7 @@ def mbarrier_pointer(barriers: ir.Value, number: ir.Value) -> ir.Value:
 
 
 def store_async(value: ir.Value, address: ir.Value, mbarrier: ir.Value) -> None:
-    """Stores a vector to another block, whose mbarrier counts the bytes when they have come.
+    """Stores a vector to another block, whose mbarrier counts the bytes when they arrive.
 
     Args:
         value: of 4, 8 or 16 bytes.

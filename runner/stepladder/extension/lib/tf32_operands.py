@@ -63,8 +63,8 @@ def _create_parts(source: ir.Value) -> list[ir.Value]:
 
 
 def parts_of(buffer: ir.Value, rewriter: Rewriter) -> list[ir.Value]:
-    """Returns views of workspaces with the large and the small part of a buffer; of a copy, which goes, those of its
-    source.
+    """Returns views of workspaces with the large and the small part of a buffer; of a copy, which is
+    erased, those of its source.
 
     Args:
         buffer: before the launch; the parts are created at the insertion point, or in place of the copy.

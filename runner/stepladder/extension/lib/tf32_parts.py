@@ -64,8 +64,8 @@ def split_in_warp(numbers: ir.Value) -> tuple[ir.Value, ir.Value]:
     the others.
 
     Args:
-        numbers: a vector of two dimensions or more, of f32. All threads of a warp come here, and take one branch, as
-            warpgroup MMAs after it require.
+        numbers: a vector of two dimensions or more, of f32. All threads of a warp execute this, and take one branch,
+            as warpgroup MMAs after it require.
     """
     everyone, all_of = integer(-1, 32), ir.Attribute.parse("#nvvm<vote_sync_kind all>")
     ordinary = nvvm.vote_sync(everyone, _are_ordinary(numbers), all_of, results=[ir.IntegerType.get_signless(1)])

@@ -110,7 +110,7 @@ def read_from_workspaces(
 
     Args:
         matmul: on tensors that are read from buffers.
-        is_copied: tells of the number of an operand and its buffer whether it is read from a workspace.
+        is_copied: returns, given the number of an operand and its buffer, whether it is read from a workspace.
         copy: creates the copy of a buffer and returns the view of it that is read, at the insertion point.
         rewriter: erases reads that nothing uses any more.
         copies: the views that are read, by buffer, of this matmul and of others; grows.

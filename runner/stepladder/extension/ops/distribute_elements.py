@@ -125,7 +125,7 @@ class _Nest:
         return sizes
 
     def _initial(self, number: int) -> _Initial:
-        """Returns what an output holds before the op, of which the last fill or copy says it."""
+        """Returns what an output holds before the op: what the last fill or copy has written."""
         root = origin(self.generic.operands[self.inputs + number], BUFFER_VIEWS)
         initial = _Initial()
         for item in operations_of(self.generic.block):

@@ -12,7 +12,7 @@ class FlushDenormals(Tc.Operation, name="flush_denormals"):
     The function attribute `denormal-fp-math-f32` makes LLVM select `ex2.approx.ftz` and `rcp.approx.ftz`, which need no
     scaling. Calls of libdevice's `__nv_exp2f`, which does not follow the attribute, become `llvm.intr.exp2`.
 
-    Kernels that prepare operands (`tc.prepare_operands`) compute what their types say, and stay.
+    Kernels that prepare operands (`tc.prepare_operands`) compute exactly what their types require, and are not changed.
 
     Operands: a handle to ops with kernels of the LLVM dialect below them.
     """

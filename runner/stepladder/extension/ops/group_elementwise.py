@@ -1,4 +1,4 @@
-"""`tc.group_elementwise`: brings independent elementwise ops of a function together, which are one launch."""
+"""`tc.group_elementwise`: groups independent elementwise ops of a function, which become one launch."""
 
 import itertools
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ def _is_elementwise(function: ir.Operation) -> bool:
 
 
 def _levels(calls: Sequence[ir.Operation]) -> dict[ir.Operation, int]:
-    """Returns how many of some calls come before each on the longest way to it."""
+    """Returns how many of some calls are before each on the longest path to it."""
     levels: dict[ir.Operation, int] = {}
     for call in calls:
         sources = [source for value in call.operands if (source := producer(value)) in levels and source is not None]

@@ -22,7 +22,7 @@ class MapConsumerToLanes(Tc.Operation, name="map_consumer_to_lanes"):
 
     Operands: a handle to the module, with the op in a function (`tc.outline_consumer`, `tc.outline_masked_consumer`).
     Attributes: width, elements of a vector.
-    Refuses: a tile whose rows are not a multiple of the width, or that does not come out even in vectors of all lanes.
+    Refuses: a tile whose rows are not a multiple of the width, or that vectors of all lanes do not divide evenly.
     """
 
     target: Handle
@@ -61,7 +61,7 @@ def _loop(outlined: Outlined, lane: ir.Value, width: int, body: Callable[[ir.Val
     """Creates the loop of a lane over its vectors; `body` takes the row and the column of one in the warp's part."""
     per_row = index(outlined.columns // width)
     count = outlined.rows * outlined.columns // (width * threads.WARP)
-    # Not an scf.for: steps that come later look for the loop over k.
+    # Not an scf.for: later steps search for the loop over k.
     loop = affine.AffineForOp(0, count)
     with ir.InsertionPoint(loop.body):
         number = arith.addi(arith.muli(loop.induction_variable, index(threads.WARP)), lane)

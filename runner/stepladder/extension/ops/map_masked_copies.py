@@ -15,7 +15,7 @@ class MapMaskedCopies(Tc.Operation, name="map_masked_copies"):
 
     Thread t takes vectors t, t + threads, t + 2 threads and so on of the tile, row by row. Where a tile extends beyond
     its matrix, a vector outside is zeros: its read is masked, by all of its elements or none, and the `linalg.fill` of
-    the whole tile goes. A vector never crosses an edge, because its width divides the rows of the matrix.
+    the whole tile is erased. A vector never crosses an edge, because its width divides the rows of the matrix.
 
     Operands: a handle to ops with the copies, which have the attribute `operand`, below.
     Attributes: operand, the name of that attribute; threads, of a block; width, elements of a vector.

@@ -1,4 +1,4 @@
-"""`tc.normalize_consumer`: brings the elementwise op on a product to the form that the epilogues compute."""
+"""`tc.normalize_consumer`: rewrites the elementwise op on a product in the form that the epilogues compute."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -39,7 +39,7 @@ class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
     begin where a whole number of vectors of their size does. Kernels are launched on the addresses of parts, and
     arguments of their functions get the attribute `bufferization.buffer_layout`. A fill that a matmul reads is made by
     a kernel. Results of one op that start from one fill get one each, so that they are buffers of their own. A linalg
-    op that nothing reads goes: fusion leaves the assertions of one, which the ops that it is fused with have too.
+    op that nothing reads is erased: fusion leaves the assertions of one, which the ops that it is fused with have too.
 
     Operands: a handle to a module with one public function. Refuses ops that are neither linalg ops nor views,
     pseudo-random numbers, and results that are not tensors.

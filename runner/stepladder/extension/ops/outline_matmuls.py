@@ -51,27 +51,26 @@ _FURTHEST = 64
 class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
     """Moves each matmul of a function on tensors to a private function, with the ops that its kernel computes.
 
-    The front of payloads (`payload.front`) and its rule say what a kernel computes: a group of ops is taken where they
-    accept it as a payload. Before the matmul these are views, transposes, broadcasts and wider types of A and B; behind
-    it, elementwise ops and views of the result, as long as one value of the group is used elsewhere, and reductions of
-    these values, which are further results. A cast to a wider
-    type that only later matmuls read is theirs. A transpose or broadcast that the front does not take stays in the
-    function.
+    The front of payloads (`payload.front`) and its rule define what a kernel computes: a group of ops is outlined where
+    they accept it as a payload. Before the matmul these are views, transposes, broadcasts and wider types of A and B;
+    behind it, elementwise ops and views of the result, as long as one value of the group is used elsewhere, and
+    reductions of these values, which are further results. A cast to a wider type that only later matmuls read is
+    theirs. A transpose or broadcast that the front does not take stays in the function.
 
     A batch of products in which m, n or k is 1 stays, and becomes a kernel without matrix units.
 
-    A second matmul of the same A comes into the group with the op that combines both (`payload.pairs`), where `pairs`
+    A second matmul of the same A joins the group with the op that combines both (`payload.pairs`), where `pairs`
     is 1 and nothing else reads what it makes.
 
     Elementwise ops that make A or B from narrower values of the function's arguments, as those that dequantize
-    weights, come into the group where `dequantizing` is 1 and the matmul alone reads what they make. A pair of products
+    weights, join the group where `dequantizing` is 1 and the matmul alone reads what they make. A pair of products
     takes what kernels of their own dequantize.
 
-    Slices of columns that are A or B, whose rows have the pitch of the tensor, come into the group where `columns` is 1
+    Slices of columns that are A or B, whose rows have the pitch of the tensor, join the group where `columns` is 1
     and all pipelines read them in place.
 
     A transpose after the matmul that only changes where its matrices begin and the pitch of their rows, such as that
-    which merges the heads of an attention, comes into the group where `columns` is 1.
+    which merges the heads of an attention, joins the group where `columns` is 1.
 
     An elementwise op whose body does not read the tensor that it writes over gets an empty one in its place, and a
     scalar that of a splat tensor: arithmetic on whole tensors becomes ops with both.
@@ -263,7 +262,7 @@ def _is_folded(op: ir.Operation) -> bool:
 
 
 def _precede_others(ops: Sequence[ir.Operation]) -> bool:
-    """Tells whether ops, but constants and their like, come before all others that use what they compute."""
+    """Tells whether ops, except constants and fills, are before all others that use what they compute."""
     own_ops = [op for op in ops if not is_start(op)]
     users = [user for op in own_ops for value in op.results for user in users_of(value) if user not in ops]
     if any(user.block != ops[0].block for user in users):

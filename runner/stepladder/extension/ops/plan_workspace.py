@@ -38,16 +38,16 @@ class _Buffer:
 class PlanWorkspace(Tc.Operation, name="plan_workspace"):
     """Replaces the buffers that a function allocates by views of one workspace.
 
-    A buffer lives from the call that writes it to the last call that reads it. Buffers that live at one time are apart;
-    others may share bytes. The largest buffers are placed first, each at the lowest offset that is free, a multiple of
-    256 bytes.
+    A buffer is live from the call that writes it to the last call that reads it. Buffers that are live at one time are
+    apart; others may share bytes. The largest buffers are placed first, each at the lowest offset that is free, a
+    multiple of 256 bytes.
 
     A buffer that is returned in another shape is the result's.
 
     Kernels write the parts of a tensor that a stage assembles (`assemble_parts`) in their positions in its buffer, or
-    in a result of the function, and the call of the stage goes: the buffer lives from the first write of a part on.
-    Columns are views with a pitch, which the argument of their kernel's function gets too. Where a part has no buffer
-    of its own, such as one that is a result, the call stays, and its kernel copies.
+    in a result of the function, and the call of the stage is erased: the buffer is live from the first write of a part
+    on. Columns are views with a pitch, which the argument of their kernel's function has too. Where a part has no
+    buffer of its own, such as one that is a result, the call stays, and its kernel copies.
 
     Operands: a handle to a module with one public function on buffers. Refuses buffers that are used otherwise than by
     calls and copies, and of sizes that are not static.

@@ -12,7 +12,7 @@ class SplitIntoTf32(Tc.Operation, name="split_into_tf32"):
 
     The large part of an element is its first 11 bits, rounded to nearest, and the small part what is left. A
     `linalg.generic` before the launch writes both to workspaces, one for each part. Where the matrix is a copy in
-    a workspace itself, the op reads the source of the copy, which goes.
+    a workspace itself, the op reads the source of the copy, which is erased.
 
     Each stage has a tile of either part, which TMA loads alike, and `tc.warpgroup_mma_3xtf32` multiplies them.
 

@@ -11,11 +11,11 @@ _FOR_OPERANDS = 3  # of scf.for before its initial values
 
 
 def map_of(value: ir.Value, visited: frozenset[tuple[int, int]] = frozenset()) -> WgMap | None:
-    """Returns the map that a vector is distributed by; None where nothing says it, as of a constant.
+    """Returns the map that a vector is distributed by; None where none is stated, as for a constant.
 
     Args:
         value: a vector.
-        visited: loop-carried values that are being looked at.
+        visited: the loop-carried values on the way to this one, which are not followed again.
 
     Raises:
         Wrong: an elementwise op of vectors with different maps.

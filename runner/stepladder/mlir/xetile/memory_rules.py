@@ -27,7 +27,7 @@ def init_tile(op: ir.Operation) -> None:
         op: `xetile.init_tile`.
 
     Raises:
-        Wrong: operands and result that do not go together; says what would be right.
+        Wrong: operands and result that do not match; the message names what is accepted.
     """
     tile = read_tile(op.results[0].type)
     (base,), offsets, shape, strides = segments(op)
@@ -173,7 +173,7 @@ def load_tile(op: ir.Operation) -> None:
         op: `xetile.load_tile`.
 
     Raises:
-        Wrong: a tile, a result or a padding that does not go together; says what would be right.
+        Wrong: a tile, a result or a padding that does not match; the message names what is accepted.
     """
     tile = _block_tile(op, op.operands[0], "xetile.load_gather loads it")
     _check_content(tile, op.results[0].type, "result")
@@ -199,7 +199,7 @@ def store_tile(op: ir.Operation) -> None:
         op: `xetile.store_tile`.
 
     Raises:
-        Wrong: a value, a tile or a map that does not go together, or a padding; says what would be right.
+        Wrong: a value, a tile or a map that does not match, or a padding; the message names what is accepted.
     """
     tile = _block_tile(op, op.operands[1], "xetile.store_scatter stores to it")
     _check_content(tile, op.operands[0].type, "value")
@@ -249,7 +249,7 @@ def atomic_rmw(op: ir.Operation) -> None:
         op: `xetile.atomic_rmw`.
 
     Raises:
-        Wrong: a tile, a value or a kind of update that does not go together; says what would be right.
+        Wrong: a tile, a value or a kind of update that does not match; the message names what is accepted.
     """
     tile = _block_tile(op, op.operands[1], "an atomic update is of a block")
     _check_content(tile, op.operands[0].type, "value")
@@ -291,7 +291,7 @@ def load_gather(op: ir.Operation) -> None:
         op: `xetile.load_gather`.
 
     Raises:
-        Wrong: a tile, a mask, a result or a padding that does not go together; says what would be right.
+        Wrong: a tile, a mask, a result or a padding that does not match; the message names what is accepted.
     """
     tile = _scatter_operand(op, op.operands[0], "xetile.load_tile")
     _check_mask(tile, op.operands[1])
@@ -306,7 +306,7 @@ def store_scatter(op: ir.Operation) -> None:
         op: `xetile.store_scatter`.
 
     Raises:
-        Wrong: a tile, a mask or a value that does not go together, or a padding; says what would be right.
+        Wrong: a tile, a mask or a value that does not match, or a padding; the message names what is accepted.
     """
     tile = _scatter_operand(op, op.operands[2], "xetile.store_tile")
     _check_mask(tile, op.operands[1])

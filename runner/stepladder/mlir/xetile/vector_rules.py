@@ -37,7 +37,7 @@ def _result_map(op: ir.Operation, derived: WgMap | None) -> WgMap | None:
 
 
 def _check_operand(op: ir.Operation, number: int, name: str, derived: WgMap, attribute: str = "") -> None:
-    """Checks the map of an operand, its own and the one that an attribute says, against the derived one."""
+    """Checks the map of an operand, its own and that of an attribute, against the derived one."""
     stated_map = map_attribute(op, attribute) if attribute else None
     if stated_map is not None and stated_map != derived:
         raise Wrong(f"{attribute} is {stated_map}, and the map derived from wg_map is {derived}")
@@ -57,7 +57,7 @@ def tile_mma(op: ir.Operation) -> None:
         op: `xetile.tile_mma`.
 
     Raises:
-        Wrong: shapes, element types or maps that do not go together; says what would be right.
+        Wrong: shapes, element types or maps that do not match; the message names what is accepted.
     """
     names = ("A", "B", "C")
     vectors = [_vector(value, name) for value, name in zip(op.operands, names)]
@@ -106,7 +106,7 @@ def transpose(op: ir.Operation) -> None:
         op: `xetile.transpose`.
 
     Raises:
-        Wrong: a permutation, shapes, element types or maps that do not go together; says what would be right.
+        Wrong: a permutation, shapes, element types or maps that do not match; the message names what is accepted.
     """
     source, result = _vector(op.operands[0], "the source"), _vector(op.results[0], "the result")
     permutation = numbers(op.attributes["permutation"], "permutation") if "permutation" in op.attributes else ()
@@ -158,7 +158,7 @@ def reduction(op: ir.Operation) -> None:
         op: `xetile.reduction`.
 
     Raises:
-        Wrong: a kind, a dimension, shapes or maps that do not go together; says what would be right.
+        Wrong: a kind, a dimension, shapes or maps that do not match; the message names what is accepted.
     """
     source, result = _vector(op.operands[0], "the source"), _vector(op.results[0], "the result")
     axis = _dimension(op)
@@ -204,7 +204,7 @@ def broadcast(op: ir.Operation) -> None:
         op: `xetile.broadcast`.
 
     Raises:
-        Wrong: a dimension, shapes, element types or maps that do not go together; says what would be right.
+        Wrong: a dimension, shapes, element types or maps that do not match; the message names what is accepted.
     """
     source, result = _vector(op.operands[0], "the source"), _vector(op.results[0], "the result")
     axis = _dimension(op)
@@ -239,7 +239,7 @@ def convert_layout(op: ir.Operation) -> None:
         op: `xetile.convert_layout`.
 
     Raises:
-        Wrong: types that differ, or maps that are missing or do not go together; says what would be right.
+        Wrong: types that differ, or maps that are missing or do not match; the message names what is accepted.
     """
     source, result = _vector(op.operands[0], "the source"), _vector(op.results[0], "the result")
     if source != result:

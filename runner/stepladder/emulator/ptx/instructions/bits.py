@@ -101,7 +101,7 @@ def _aligned(bits: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 @instruction("bfi", "bmsk", "szext", is_pure=True)
 def bfi(site: Site) -> None:
-    """Some bits of one operand put into another; a mask of some bits; or the lowest bits with their sign."""
+    """Some bits of one operand inserted into another; a mask of some bits; or the lowest bits with their sign."""
     if site.family == "bfi":
         type_ = site.type("b", (32, 64))
         unsigned = PtxType(f"u{type_.bits}", "u", type_.bits)
@@ -201,7 +201,7 @@ def _split(value: Value, kind: str, bits: int) -> np.ndarray:
     return np.ascontiguousarray(array).view(f"{'u' if kind == 'u' else 'i'}{bits // 8}").astype(np.int64)
 
 
-# The bytes of `prmt` with a mode, the lowest first, by the two bits that say where they begin.
+# The bytes of `prmt` with a mode, the lowest first, by the two bits that select their position.
 _PATTERNS: dict[str, Callable[[int], list[int]]] = {
     "f4e": lambda start: [start + place for place in range(4)],
     "b4e": lambda start: [(start - place) % 8 for place in range(4)],
@@ -216,7 +216,7 @@ _PATTERNS: dict[str, Callable[[int], list[int]]] = {
 def prmt(site: Site) -> None:
     """Bytes of two operands, each chosen by four bits; the highest of the four repeats the byte's sign.
 
-    With a mode the two lowest bits say where a pattern of bytes begins.
+    With a mode the two lowest bits select where a pattern of bytes begins.
     """
     site.type("b", (32,))
     mode = site.choice(tuple(_PATTERNS), "")

@@ -79,7 +79,7 @@ def _truth(value: Value) -> Value:
 
 @instruction("setp", is_pure=True)
 def setp(site: Site) -> None:
-    """Whether two values compare as the modifier says, combined with a predicate; the opposite as second result.
+    """Whether two values compare as the modifier states, combined with a predicate; the opposite as second result.
 
     Of packed types, one result is that of the lower halves, and two are those of both.
     """
@@ -118,7 +118,7 @@ def _and_so(holds: Value, combine: str, predicates: tuple) -> Value:
 
 @instruction("set", is_pure=True)
 def set_(site: Site) -> None:
-    """All bits set (or 1.0) where two values compare as the modifier says, else zero."""
+    """All bits set (or 1.0) where two values compare as the modifier states, else zero."""
     combine = site.choice(tuple(_COMBINE), "")
     target, type_ = site.types(2)
     compare = _comparison(site, type_)

@@ -107,7 +107,7 @@ def _assertfail(fiber: Fiber, op: Instruction, *parameters: Value) -> None:
 
 
 def _vprintf(fiber: Fiber, op: Instruction, text: Value, arguments: Value) -> None:
-    """Prints, one thread after the other, what the format at an address says of the arguments at another one."""
+    """Prints, one thread after the other, the arguments at an address by the format at another one."""
     texts, places = (
         values.lanes(np.asarray(memory_access.read(fiber, op, "local", place, _B64)), fiber.count)
         for place in (text, arguments)
@@ -142,7 +142,7 @@ def nothing(site: Site) -> None:
 
 @instruction("griddepcontrol")
 def griddepcontrol(site: Site) -> None:
-    """Lets threads know what the launch before has done, where they wait for that; launches follow each other."""
+    """Makes what the previous launch has done visible to threads that wait for it; launches run one after the other."""
     kind = site.choice(("launch_dependents", "wait"))
     site.count(0)
     site.emit(dependent_launch.control, (), (), {dependent_launch.CONTROL: kind})

@@ -42,7 +42,7 @@ _CLUSTER = 16  # most blocks
 
 @instruction("cp.async")
 def cp_async(site: Site) -> None:
-    """Begins to copy 4, 8 or 16 bytes to shared memory; beyond the last operand's bytes come zeros."""
+    """Begins to copy 4, 8 or 16 bytes to shared memory; zeros follow the last operand's bytes."""
     cache = site.choice(("ca", "cg"))
     site.choice(("shared", "shared::cta"))
     site.choice(("global",))
@@ -114,7 +114,7 @@ def prefetch(site: Site) -> None:
     site.rest.clear()
 
 
-# Bulk copies and boxes, begun by each thread that comes to them.
+# Bulk copies and boxes, begun by each thread that executes them.
 
 
 def _targets(
@@ -220,7 +220,7 @@ def store_box(site: Site, rank: int, combine: Callable | None, elements: Sequenc
     Args:
         site: the instruction, whose operands are the tensor with coordinates, and the source.
         rank: dimensions of the tensor.
-        combine: combines arrays of what is there and of what is brought; None replaces what is there.
+        combine: combines arrays of what memory holds and of the copied data; None replaces what memory holds.
         elements: types of elements that it combines.
     """
     map_, map_offset, coordinates = _map(site, site.operands[0], rank)
@@ -325,7 +325,7 @@ def move_to_block(site: Site, dtype: np.dtype, combine: Callable | None) -> None
     Args:
         site: the instruction, whose operands are the destination, the source, the bytes and the mbarrier.
         dtype: of the numbers.
-        combine: combines arrays of what is there and of what is brought; None replaces what is there.
+        combine: combines arrays of what memory holds and of the copied data; None replaces what memory holds.
     """
     target, target_offset = site.address(0)
     source, source_offset = site.address(1)
@@ -355,7 +355,7 @@ def store_bytes(site: Site, element: PtxType, combine: Callable | None) -> None:
     Args:
         site: the instruction, whose operands are the destination, the source and the bytes.
         element: type of the numbers.
-        combine: combines arrays of what is there and of what is brought; None replaces what is there.
+        combine: combines arrays of what memory holds and of the copied data; None replaces what memory holds.
     """
     target, target_offset = site.address(0)
     source, source_offset = site.address(1)

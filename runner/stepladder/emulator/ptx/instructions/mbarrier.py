@@ -1,7 +1,7 @@
 """Mbarriers.
 
-A loop of pure instructions around a `try_wait` or a `test_wait` waits for the phase. Elsewhere each says whether the
-phase has ended, and may say that it has not; copies arrive at a wait.
+A loop of pure instructions around a `try_wait` or a `test_wait` waits for the phase. Elsewhere each returns whether the
+phase has ended, and may return false; copies arrive at a wait.
 Source: PTX ISA, "mbarrier".
 """
 
@@ -29,7 +29,7 @@ _B32 = PtxType("b32", "b", 32)
 _B64 = PtxType("b64", "b", 64)
 _SPACES = ("shared", "shared::cta", "shared::cluster")
 _BYTES = 8
-_PATIENCE = 16  # negative answers that a thread gets before it waits
+_PATIENCE = 16  # negative results that a thread receives before it waits
 
 
 def _form(site: Site) -> str:
@@ -102,7 +102,7 @@ def _arrive(
 
 @instruction("mbarrier.arrive", "mbarrier.arrive_drop")
 def arrive(site: Site) -> None:
-    """Arrives, with bytes announced or several times where that is said; the token is the phase."""
+    """Arrives, with bytes announced or several times where the instruction states it; the token is the phase."""
     drops = site.family.endswith("drop")
     kind = site.choice(("expect_tx", "noComplete"), "")
     releases = _form(site) != "relaxed"
@@ -130,7 +130,7 @@ def arrive(site: Site) -> None:
 
 @instruction("mbarrier.expect_tx", "mbarrier.complete_tx")
 def transactions(site: Site) -> None:
-    """Announces bytes, or counts them as come, without arriving."""
+    """Announces bytes, or counts them as received, without arriving."""
     _form(site)
     site.type("b", (64,))
     site.count(2)
@@ -151,7 +151,7 @@ def transactions(site: Site) -> None:
 def wait(site: Site) -> None:
     """Whether the phase of a token, or with a parity, has ended."""
     parity = site.flag("parity")
-    # A thread that does not look at the answer goes on in either case.
+    # A thread that does not read the result continues in either case.
     acquires = _form(site) != "relaxed" and not site.is_ignored
     site.type("b", (64,))
     site.count(3, *([4] if site.family.endswith("try_wait") else []))

@@ -326,7 +326,7 @@ def _packed(site: Site, source: PtxType, target: PtxType, convert: Callable) -> 
 
 @instruction("cvt.pack", is_pure=True)
 def cvt_pack(site: Site) -> None:
-    """Two integers, saturated to fewer bits and put side by side, in front of the bits of a third operand."""
+    """Two integers, saturated to fewer bits and packed, above the bits of a third operand."""
     site.choice(("sat",))
     narrow = site.match("([su])([0-9]+)")
     source, *kept_types = site.types(1, 2)

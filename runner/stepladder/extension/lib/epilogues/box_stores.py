@@ -116,7 +116,7 @@ class BoxStore:
         """Creates the stores of all boxes, at the current insertion point.
 
         Args:
-            in_flight: tells how many stores were issued after the previous one from the buffer that a box uses.
+            in_flight: returns how many stores were issued after the previous one from the buffer that a box uses.
         """
         i32 = ir.IntegerType.get_signless(32)
         fragment = self.epilogue.fragment()

@@ -70,7 +70,7 @@ class _LaneReduction:
 
     def _fold_rows(self) -> None:
         """Folds each row by the lanes that have its vectors."""
-        # Not an scf.for: steps that come later look for the loop over k.
+        # Not an scf.for: later steps search for the loop over k.
         loop = affine.AffineForOp(0, self.outlined.rows // self.at_once)
         with ir.InsertionPoint(loop.body):
             row = self._row(loop.induction_variable)

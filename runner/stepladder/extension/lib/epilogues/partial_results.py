@@ -115,7 +115,7 @@ class PartialResults:
 
     def _finish(self, workspace: ir.Value, group: ir.Value, lane: ir.Value) -> None:
         """Folds the partial results of a group by the lanes of a warp."""
-        # Not an scf.for: steps that come later look for the loop over k.
+        # Not an scf.for: later steps search for the loop over k.
         rounds = affine.AffineForOp(0, -(-self.length // threads.WARP))
         with ir.InsertionPoint(rounds.body):
             place = apply(lambda r, t: r * threads.WARP + t, rounds.induction_variable, lane)

@@ -176,7 +176,7 @@ def create_reduction(
     """Creates the reduction of a workspace: the call at the current insertion point, the function in the module.
 
     Args:
-        module: that gets the function.
+        module: to which the function is added.
         workspace: a matrix, of the type in which values are folded.
         result: the buffer of the result.
         axis: the loop that is folded.

@@ -14,7 +14,7 @@ from stepladder.runtime.element_types import BUFFER_TYPES, element_type
 
 # The same elements in the same order.
 SLICE = "tensor.extract_slice"
-# The attribute of a function's argument that says which layout its buffer has.
+# The attribute of a function's argument with the layout of its buffer.
 LAYOUT = "bufferization.buffer_layout"
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 

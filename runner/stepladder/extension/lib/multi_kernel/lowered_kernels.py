@@ -10,7 +10,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import attributes_of, symbol_of, walk
 
 SHARED = 3  # the address space of shared memory
-# Attributes of a kernel that say nothing of its blocks.
+# Attributes of a kernel that do not concern its blocks.
 _OWN = ("sym_name", "function_type", "arg_attrs", "gpu.known_grid_size")
 Extents = tuple[int, int, int]
 

@@ -35,7 +35,7 @@ def write_kernel(after: ir.Operation, name: str, members: Sequence[Member]) -> N
     """Creates a `gpu.module` with the merged kernel, of copies of the members' code.
 
     Args:
-        after: op that the module comes behind.
+        after: the op after which the module is inserted.
         name: of the module and of the kernel.
         members: with the same blocks and clusters; the parameters of the kernel are those of their launches, in order.
 
@@ -104,7 +104,7 @@ class _Globals:
     A block runs one body, so that bodies share variables in shared memory, by their types.
 
     Args:
-        kernel: the merged one, which they come before.
+        kernel: the merged one, before which they are inserted.
     """
 
     def __init__(self, kernel: ir.Operation) -> None:

@@ -67,7 +67,7 @@ def is_product(op: ir.Operation) -> bool:
     if not adds_floats and not ("arith.muli" in names and "arith.addi" in names):
         return False
     groups, sizes = groups_of(op), sizes_of(op)
-    # Sums of one product each are elementwise where no name says otherwise.
+    # Sums of one product each are elementwise, except in ops named otherwise.
     is_sum = any(sizes[loop] > 1 for loop in groups.k)
     if not (is_sum and groups.m and groups.n and _shares_loops(op)):
         return False

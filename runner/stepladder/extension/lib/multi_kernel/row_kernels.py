@@ -177,7 +177,7 @@ class RowKernel:
         Args:
             op: whose columns they are.
             begin: values that the loops carry.
-            compute: creates what an iteration does in some columns, and returns the values that it hands on.
+            compute: creates what an iteration does in some columns, and returns the values that it passes on.
 
         Returns:
             The values after the loops.

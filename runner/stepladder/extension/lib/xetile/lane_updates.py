@@ -41,7 +41,7 @@ def make_scratch(launch: ir.Operation, element: ir.Type) -> Scratch:
     """Allocates the memory at the begin of a launch.
 
     Args:
-        launch: a `gpu.launch`, whose subgroups get a block each.
+        launch: a `gpu.launch`; the memory has a block for each of its subgroups.
         element: type of the elements.
 
     Returns:

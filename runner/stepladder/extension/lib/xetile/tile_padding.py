@@ -1,4 +1,4 @@
-"""Padding of loaded blocks: elements beyond a matrix get a given value, where the hardware gives zeros."""
+"""Padding of loaded blocks: elements beyond a matrix are set to a value, where the hardware loads zeros."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layouts of XeGPU that say how a vector is divided into blocks of an instruction."""
+"""Layouts of XeGPU, which divide a vector into blocks of an instruction."""
 
 from __future__ import annotations
 
