@@ -71,7 +71,7 @@ def encoded(descriptor: Descriptor) -> bytes:
     """
     item = descriptor.element.bytes
     dtype = descriptor.element.dtype
-    kinds = [number for number, (_, field_bytes) in _ELEMENTS.items() if np.dtype(field_bytes) == dtype]
+    kinds = [number for number, (_, numpy_type) in _ELEMENTS.items() if np.dtype(numpy_type) == dtype]
     rank = len(descriptor.box)
     numbers = {
         "global_address": [descriptor.memory.address + descriptor.start],

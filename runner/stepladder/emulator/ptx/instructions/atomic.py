@@ -108,15 +108,7 @@ def atom(site: Site) -> None:
                 return combine(old, own[0][lanes])
 
             before[part.lanes] = atomics.update(part, op, access, after, None, of_arrays=True)
-        if ordering == "relaxed" and order.is_idle(fiber):
-            return before
-        for lane in fiber.lanes:
-            place = addresses.of_lane(address, lane)
-            memory_space = "shared" if "shared" in space or addresses.is_shared_address(place) else "global"
-            order.acquire(fiber, int(lane), memory_space, place, scope, is_relaxed=ordering not in order.ACQUIRES)
-            order.release(
-                fiber, int(lane), memory_space, place, scope, is_relaxed=ordering not in order.RELEASES, replaces=False
-            )
+        _synchronize(fiber, space, address, scope, ordering)
         return before
 
     parts = [part for number in places for part in site.elements(number)]
@@ -129,6 +121,19 @@ def atom(site: Site) -> None:
         site.emit(execute, operands, [site.write(target, type_.width) for target in targets])
     else:
         site.emit(lambda fiber, op, *parts: _without_result(execute, fiber, op, *parts), operands, ())
+
+
+def _synchronize(fiber: Fiber, space: str, address: Value, scope: str, ordering: str) -> None:
+    """Acquires and releases at the address of each thread, after an update."""
+    if ordering == "relaxed" and order.is_idle(fiber):
+        return
+    for lane in fiber.lanes:
+        place = addresses.of_lane(address, lane)
+        memory_space = "shared" if "shared" in space or addresses.is_shared_address(place) else "global"
+        order.acquire(fiber, int(lane), memory_space, place, scope, is_relaxed=ordering not in order.ACQUIRES)
+        order.release(
+            fiber, int(lane), memory_space, place, scope, is_relaxed=ordering not in order.RELEASES, replaces=False
+        )
 
 
 def _paired(fiber: Fiber, lower: Value, upper: Value) -> np.ndarray:

@@ -146,36 +146,14 @@ _NARROW = {"s4": PtxType("s4", "s", 4), "u4": PtxType("u4", "u", 4), "b1": PtxTy
 def mma(site: Site) -> None:
     """A product of a warp, of fragments in registers; of a sparse one, A has half of its elements."""
     is_sparse, is_ordered = site.family != "mma.sync", "ordered" in site.family
-    site.choice(("aligned",))
-    shape = site.match(r"m(\d+)n(\d+)k(\d+)")
-    layouts = [modifier for modifier in site.rest if modifier in ("row", "col")]
-    if layouts != ["row", "col"]:
-        raise site.error("with these layouts: expected .row.col")
-    site.flag("row", "col")
-    saturates = site.flag("satfinite")
-    site.flag("kind::f8f6f4")
-    narrow = [_NARROW[match[0]] for match in (site.match("[su]4|b1"), site.match("[su]4|b1")) if match]
-    operand_types = site.types()
-    if narrow:
-        operand_types[1:1] = narrow
-    if shape is None or len(operand_types) != 4:
-        raise site.error("with these types")
-    d, a, b, c = operand_types
-    if saturates and d.name != "s32":
-        raise site.error("with .satfinite: only sums of .s32 have it")
-    rows, columns, k = (int(number) for number in shape.groups())
-    kind, other = (_ALIKE.get(type_.name, type_.name) for type_ in (a, b))
-    shapes = _SPARSE_SHAPES if is_sparse else _SHAPES
-    if (rows, columns, k) not in shapes.get(kind, ()) or kind != other or d.name != c.name:
-        raise site.error("of this shape and these types")
-    if d.name not in _SUMS.get(kind, ("f32",)):
-        raise site.error("of this shape and these types")
-    differs = kind == "b1" and site.choice(("xor", "and")) == "xor"
-    if kind == "b1":
+    (rows, columns, k), (a, b, c), saturates = _form_of_mma(site, is_sparse=is_sparse)
+    is_binary = a.name == "b1"
+    differs = is_binary and site.choice(("xor", "and")) == "xor"
+    if is_binary:
         site.choice(("popc",))
     site.count(6 if is_sparse else 4)
     parts = [site.elements(number) for number in (1, 2, 3)]
-    width = 64 if d.bits == 64 else 32
+    width = 64 if c.bits == 64 else 32
     inner = 64 if a.bits == 64 else 32
     reads = [
         site.read(register, PtxType(f"b{size}", "b", size))
@@ -211,6 +189,39 @@ def mma(site: Site) -> None:
         return registers_of(result.reshape(fiber.count, counts[2], -1))
 
     site.emit(execute, reads, [site.write(register, width) for register in site.elements(0)])
+
+
+def _form_of_mma(site: Site, *, is_sparse: bool) -> tuple[tuple[int, int, int], tuple[PtxType, PtxType, PtxType], bool]:
+    """Consumes the modifiers of a product up to its types, and refuses forms that the instruction does not have.
+
+    Returns:
+        Rows, columns and k; the types of A, B and the sums; whether the sums saturate.
+    """
+    site.choice(("aligned",))
+    shape = site.match(r"m(\d+)n(\d+)k(\d+)")
+    layouts = [modifier for modifier in site.rest if modifier in ("row", "col")]
+    if layouts != ["row", "col"]:
+        raise site.error("with these layouts: expected .row.col")
+    site.flag("row", "col")
+    saturates = site.flag("satfinite")
+    site.flag("kind::f8f6f4")
+    narrow = [_NARROW[match[0]] for match in (site.match("[su]4|b1"), site.match("[su]4|b1")) if match]
+    operand_types = site.types()
+    if narrow:
+        operand_types[1:1] = narrow
+    if shape is None or len(operand_types) != 4:
+        raise site.error("with these types")
+    d, a, b, c = operand_types
+    if saturates and d.name != "s32":
+        raise site.error("with .satfinite: only sums of .s32 have it")
+    rows, columns, k = (int(number) for number in shape.groups())
+    kind, other = (_ALIKE.get(type_.name, type_.name) for type_ in (a, b))
+    shapes = _SPARSE_SHAPES if is_sparse else _SHAPES
+    if (rows, columns, k) not in shapes.get(kind, ()) or kind != other or d.name != c.name:
+        raise site.error("of this shape and these types")
+    if d.name not in _SUMS.get(kind, ("f32",)):
+        raise site.error("of this shape and these types")
+    return (rows, columns, k), (a, b, c), saturates
 
 
 def _selector(site: Site, bits: int, k: int) -> int:
