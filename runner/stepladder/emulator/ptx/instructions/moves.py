@@ -212,9 +212,9 @@ def _to_integers(source: PtxType, target: PtxType, mode: str, *, flushes: bool) 
     of_nan = dtype.type((low if signed else high // 2 + 1) if is_long else 0)
 
     def convert(value: Value) -> Value:
-        number_read = types.floats(value, source)
+        source_number = types.floats(value, source)
         number = _TO_INTEGER[mode](
-            np.asarray(types.flushed(number_read) if flushes else number_read).astype(np.float64)
+            np.asarray(types.flushed(source_number) if flushes else source_number).astype(np.float64)
         )
         inside = np.where((number > low) & (number < high), number, 0).astype(dtype)
         result = np.where(number >= high, dtype.type(high), np.where(number <= low, dtype.type(low), inside))

@@ -80,7 +80,7 @@ def _form(site: Site) -> _Form:
     site.choice(("aligned",))
     shape = site.match(r"m(\d+)n(\d+)k(\d+)")
     saturates = site.flag("satfinite")
-    of_bits = [type_names[0] for type_names in (site.match("b1"), site.match("b1")) if type_names]
+    of_bits = [match[0] for match in (site.match("b1"), site.match("b1")) if match]
     type_names = [*(type_.name for type_ in site.types()), *of_bits]
     if shape is None or len(type_names) != 3:
         raise site.error("without a shape and three types")

@@ -35,7 +35,7 @@ class Tile:
     Attributes:
         operand: the tensor; `buffer`, where it is in memory.
         rows: how many; `axis`, which axis they are.
-        shared_buffer: the buffer.
+        shared_buffer: the buffer in shared memory.
     """
 
     operand: Operand
