@@ -219,8 +219,8 @@ def test_releases_of_a_block_at_an_address_are_one_record() -> None:
     )
     fiber: Any = SimpleNamespace(group=group)
     for scope in ("gpu", "sys", "gpu", "gpu"):
-        order.release(fiber, 0, "global", 64, scope, fenced=False, replaces=False)
+        order.release(fiber, 0, "global", 64, scope, is_relaxed=False, replaces=False)
     records = machine.published[64]
     assert {record.scope: record[3].tolist() for record in records.values()} == {"gpu": [4, 0], "sys": [2, 0]}
-    order.release(fiber, 0, "global", 64, "cta", fenced=False, replaces=True)
+    order.release(fiber, 0, "global", 64, "cta", is_relaxed=False, replaces=True)
     assert [record.scope for record in machine.published[64].values()] == ["cta"]

@@ -103,7 +103,7 @@ def check_all(
     with mlir_context():
         text = matmul_text(*shape, **types)
         request = Request(pipeline, settings, without=without)
-        matmul.check_steps(text, "payload.mlir", request, checked, chosen=chosen.__contains__)
+        matmul.check_steps(text, "payload.mlir", request, checked, is_chosen_step=chosen.__contains__)
     return names
 
 

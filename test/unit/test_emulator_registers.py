@@ -101,4 +101,4 @@ def test_registers_at_launch() -> None:
     assert registers.at_launch(384) == 168
     assert registers.at_launch(384, blocks=2) == 80
     assert registers.at_launch(128) == 256
-    assert registers.at_launch(128, most=100) == 104
+    assert registers.at_launch(128, limit=100) == 104

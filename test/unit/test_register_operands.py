@@ -50,7 +50,7 @@ def wrong_steps(text: str, knobs: dict, first: int = 0) -> list:
     reports = []
     chosen = STEPS if PROFILE == "random" else STEPS[first % 4 :: 4]
     with mlir_context():
-        check_steps(text, "f.mlir", Request("wgmma", knobs), reports.append, chosen=chosen.__contains__)
+        check_steps(text, "f.mlir", Request("wgmma", knobs), reports.append, is_chosen_step=chosen.__contains__)
     assert len(reports) > 6
     return [report for report in reports if report.passed is not True or report.findings]
 

@@ -31,7 +31,9 @@ def failing(text: str, pipeline: str = "xetile_wgmma", settings: Mapping[str, Kn
     the last steps."""
     reports: list[matmul.StepReport] = []
     request = Request(pipeline, settings or {})
-    matmul.check_steps(text, "program.mlir", request, reports.append, chosen=lambda number: number < 2 or number > 17)
+    matmul.check_steps(
+        text, "program.mlir", request, reports.append, is_chosen_step=lambda number: number < 2 or number > 17
+    )
     assert [report.step for report in reports[:2]] == ["input", "stage_tiles_in_shared_memory"] and len(reports) > 2
     return [f"{report.step}: {report.notes()}" for report in reports if not report.passed]
 

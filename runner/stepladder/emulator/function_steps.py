@@ -44,17 +44,17 @@ def step_inputs(program: Program, seed: int) -> dict[int, np.ndarray]:
         seed: of the generator of random numbers.
     """
     integers = IntegerArguments(program)
-    found = {}
+    inputs = {}
     for number, item in enumerate(program.arguments):
         generator = np.random.default_rng([seed, number])
         element = element_type(item.type)
         if element.is_integer:
-            found[number] = integers.draw(number, element, item.shape, generator)
+            inputs[number] = integers.draw(number, element, item.shape, generator)
         else:
             scale = item.shape[-1] ** -0.5 if len(item.shape) > 1 else 1.0
             numbers = generator.standard_normal(item.shape, np.float32) * np.float32(scale)
-            found[number] = numbers.astype(element.dtype)
-    return found
+            inputs[number] = numbers.astype(element.dtype)
+    return inputs
 
 
 def run_ir(
@@ -71,15 +71,15 @@ def run_ir(
     Returns:
         The results, and what the sanitizer found.
     """
-    given = [inputs[number] for number in range(len(program.arguments))]
+    arrays = [inputs[number] for number in range(len(program.arguments))]
     # A step may write only a part of a buffer that holds the argument before.
     before = {result: inputs[number] for number, result in aliases.items()}
-    for result, type_ in enumerate(emulation.function.argument_types[len(given) :]):
+    for result, type_ in enumerate(emulation.function.argument_types[len(arrays) :]):
         assert isinstance(type_, types.Shaped)  # the buffer of a result
         dtype, shape = type_.element.dtype, type_.static_shape
         poison = np.full((*shape, dtype.itemsize), 0xFF, np.uint8).view(dtype)[..., 0]
-        given.append(before.get(result, poison))
-    outcome = emulation.run(given, count=False)
+        arrays.append(before.get(result, poison))
+    outcome = emulation.run(arrays, count=False)
     results: Sequence = outcome.results or outcome.arguments[len(program.arguments) :]
     return [np.asarray(array) for array in results], outcome.findings
 
@@ -97,17 +97,17 @@ class FunctionChecks:
         functions = walk(module, "func.func")
         self._aliases = donated(next(function for function in functions if len(function.regions[0].blocks)))
 
-    def check(self, step: str, dumped: str, file: str) -> StepReport:
+    def check(self, step: str, text: str, file: str) -> StepReport:
         """Returns the report of a step.
 
         Args:
             step: its name.
-            dumped: the IR after it.
+            text: the IR after it.
             file: what messages call the IR.
         """
         program = self._program
         try:
-            emulation = Emulation(parse_payload(dumped, file), name=file)
+            emulation = Emulation(parse_payload(text, file), name=file)
             results, findings = run_ir(emulation, program, self._inputs, self._aliases)
         except (StepladderError, Unsupported) as error:
             return StepReport(step, None, unknown=error.message)
@@ -119,13 +119,13 @@ class FunctionChecks:
         return StepReport(step, worst is not None and worst.passed and not findings, worst, findings)
 
 
-def check_function_steps(text: str, name: str, request: Request, checked: Callable[[StepReport], None]) -> None:
+def check_function_steps(text: str, name: str, request: Request, on_report: Callable[[StepReport], None]) -> None:
     """Runs a pipeline, and the IR after each of its steps, on random numbers; in the current context.
 
     Args:
         text: the payload; `name`: its file.
         request: the pipeline.
-        checked: called with the report of the input, then of each step; one that changed nothing has that of the IR
+        on_report: called with the report of the input, then of each step; one that changed nothing has that of the IR
             before it.
     """
     module = select(parse_payload(text, name), request.function).module
@@ -133,15 +133,15 @@ def check_function_steps(text: str, name: str, request: Request, checked: Callab
     before: tuple[str, StepReport] | None = None
     number = 0
 
-    def check(step: str, dumped: str) -> None:
+    def check(step: str, dumped_text: str) -> None:
         nonlocal before, number
-        if before is not None and before[0] == dumped:
+        if before is not None and before[0] == dumped_text:
             report = dataclasses.replace(before[1], step=step, seconds=0.0, is_unchanged=True)
         else:
-            report = checks.check(step, dumped, dump_name(number, step))
-            before = dumped, report
+            report = checks.check(step, dumped_text, dump_name(number, step))
+            before = dumped_text, report
         number += 1
-        checked(report)
+        on_report(report)
 
     run_pipeline(
         text,

@@ -29,7 +29,7 @@ class EmulatedFunction:
         seconds, steps: of all launches so far.
 
     Raises:
-        StepladderError: PTX that the emulator does not know.
+        StepladderError: PTX that the emulator does not support.
     """
 
     def __init__(self, bundle: FunctionBundle, options: Mapping[str, object] | None = None) -> None:
@@ -54,16 +54,16 @@ class EmulatedFunction:
             return [(kernel.bound(arguments, grid), [item.role for item in plain.arguments])]
         matmul = self.bundle.matmul(launch)
         manifest = matmul.manifest
-        found = []
+        kernels = []
         for item, (_, ptx) in zip(manifest.front, matmul.front):
             kernel = Kernel(parse(ptx, place), item.kernel_name, place)
-            bound = kernel.bound(from_arguments(item.arguments), Grid(item.grid, item.block))
-            found.append((bound, [argument.role for argument in item.arguments]))
+            bound_kernel = kernel.bound(from_arguments(item.arguments), Grid(item.grid, item.block))
+            kernels.append((bound_kernel, [argument.role for argument in item.arguments]))
         kernel = Kernel(parse(matmul.ptx, place), manifest.kernel_name, place)
         grid = Grid.of_manifest(manifest)
         arguments = from_arguments(manifest.arguments, manifest.tma_descriptors)
-        found.append((kernel.bound(arguments, grid), [item.role for item in manifest.arguments]))
-        return found
+        kernels.append((kernel.bound(arguments, grid), [item.role for item in manifest.arguments]))
+        return kernels
 
     def run(self, inputs: Mapping[int, np.ndarray]) -> list[np.ndarray]:
         """Runs the function once.
@@ -83,8 +83,8 @@ class EmulatedFunction:
         for part, home in manifest.homes.items():
             arrays[part] = _part(arrays[home], manifest.buffers[part])
         for launch in manifest.launches:
-            for bound, roles in self._kernels[launch.folder]:
-                self._launch(bound, roles, {role: arrays[number] for role, number in launch.operands.items()})
+            for kernel, roles in self._kernels[launch.folder]:
+                self._launch(kernel, roles, {role: arrays[number] for role, number in launch.operands.items()})
         return [arrays[place].copy() for place, _ in manifest.of_kind("result")]
 
     def _array(self, buffer: FunctionBuffer, inputs: Mapping[int, np.ndarray], workspace: np.ndarray) -> np.ndarray:
@@ -97,32 +97,32 @@ class EmulatedFunction:
             return workspace[buffer.offset : buffer.offset + buffer.bytes].view(dtype).reshape(buffer.extents)
         return np.full(buffer.bytes, 0xFF, np.uint8).view(dtype).reshape(buffer.extents)
 
-    def _launch(self, bound: BoundKernel, roles: Sequence[str], arrays: Mapping[str, np.ndarray]) -> None:
+    def _launch(self, kernel: BoundKernel, roles: Sequence[str], arrays: Mapping[str, np.ndarray]) -> None:
         """Runs a kernel on arrays, and copies what it wrote back into them."""
-        most = self.options.get("max_steps")
-        if isinstance(most, int) and self.steps > most:
+        step_limit = self.options.get("max_steps")
+        if isinstance(step_limit, int) and self.steps > step_limit:
             raise TooManySteps(f"stopped after {self.steps} steps of several kernels", str(self.bundle.path))
-        given = [_shaped(arrays[role], argument) for role, argument in zip(roles, bound.arguments)]
-        outcome = bound.run(given, **self.options)  # pyright: ignore[reportArgumentType]
+        inputs = [_shaped(arrays[role], argument) for role, argument in zip(roles, kernel.arguments)]
+        outcome = kernel.run(inputs, **self.options)  # pyright: ignore[reportArgumentType]
         self.findings += outcome.findings
         self.seconds += outcome.seconds
         self.steps += outcome.steps
-        written = []
-        for before, held, role in zip(given, outcome.arguments, roles):
-            if held is not None and before.tobytes() != held.tobytes():
-                after = np.asarray(held)  # of rank 0, a scalar
+        writes = []
+        for before, output, role in zip(inputs, outcome.arguments, roles):
+            if output is not None and before.tobytes() != output.tobytes():
+                after = np.asarray(output)  # of rank 0, a scalar
                 # Between the columns that it is, there may be those that another argument is.
                 bits = np.dtype(f"u{after.itemsize}")
-                written.append((_shaped(arrays[role], after), after, before.view(bits) != after.view(bits)))
-        for target, after, differs in written:
+                writes.append((_shaped(arrays[role], after), after, before.view(bits) != after.view(bits)))
+        for target, after, differs in writes:
             np.copyto(target, after, where=differs)
 
 
-def _part(whole: np.ndarray, buffer: FunctionBuffer) -> np.ndarray:
+def _part(array: np.ndarray, buffer: FunctionBuffer) -> np.ndarray:
     """Returns a part of an array."""
     dtype = element_type(buffer.element_type).dtype
     first = buffer.offset // dtype.itemsize
-    return whole.reshape(-1)[first : first + buffer.bytes // dtype.itemsize].reshape(buffer.extents)
+    return array.reshape(-1)[first : first + buffer.bytes // dtype.itemsize].reshape(buffer.extents)
 
 
 def _shaped(array: np.ndarray, like: Argument | np.ndarray) -> np.ndarray:

@@ -121,30 +121,32 @@ class EmulatedExecutor:
         outcome = self.emulation.run(
             arguments, sanitize=self.sanitize, count=self.count, progress=self.progress, max_steps=self.max_steps
         )
-        known = {(finding.kind, finding.op, finding.location, finding.other_location) for finding in self.findings}
+        known_findings = {
+            (finding.kind, finding.op, finding.location, finding.other_location) for finding in self.findings
+        }
         self.findings += [
             finding
             for finding in outcome.findings
-            if (finding.kind, finding.op, finding.location, finding.other_location) not in known
+            if (finding.kind, finding.op, finding.location, finding.other_location) not in known_findings
         ]
         self.counters = outcome.counters
         self.seconds += outcome.seconds
         self.steps += outcome.steps
-        given = len(self.emulation.function.argument_types)
+        argument_count = len(self.emulation.function.argument_types)
         self._results = {
             role: array
             for number, role in self.roles.items()
-            if number < given
+            if number < argument_count
             if (array := outcome.arguments[number]) is not None
         }
         if len(outcome.results) == 1:  # a tensor: the product is what the function returns
             return outcome.results[0].reshape(c.shape)
         if outcome.results:
-            self._results |= {self.roles[given + place]: array for place, array in enumerate(outcome.results)}
+            self._results |= {self.roles[argument_count + place]: array for place, array in enumerate(outcome.results)}
             return self._results["c"].reshape(c.shape)
-        held = outcome.arguments[next(number for number, role in self.roles.items() if role == "c")]
-        assert held is not None, "C is no memory"
-        return held.reshape(c.shape)
+        output = outcome.arguments[next(number for number, role in self.roles.items() if role == "c")]
+        assert output is not None, "C is no memory"
+        return output.reshape(c.shape)
 
     def results(self) -> list[np.ndarray]:
         """Returns the results other than C after the last launch, in the order of their roles."""
@@ -205,33 +207,33 @@ def _expected(text: str, name: str, request: Request) -> tuple[Problem, Program,
     program = tile_programs.read_text(text, name, request)
     if program is not None:
         module = program.selection.module
-        payload, found = program.understood()
+        payload, matmul = program.understood()
     else:
         payload = module = select(parse_payload(text, name), request.function).module
-        found = find_matmul(module)
-    problem = with_products(found.problem, choose_knobs(library.load(request.pipeline), request))
-    return problem, reference_export.export(payload, found.roles), text_of(module)
+        matmul = find_matmul(module)
+    problem = with_products(matmul.problem, choose_knobs(library.load(request.pipeline), request))
+    return problem, reference_export.export(payload, matmul.roles), text_of(module)
 
 
 def check_steps(
     text: str,
     name: str,
     request: Request,
-    checked: Callable[[StepReport], None],
+    on_report: Callable[[StepReport], None],
     *,
-    chosen: Callable[[int], bool] = lambda _: True,
+    is_chosen_step: Callable[[int], bool] = lambda _: True,
 ) -> None:
     """Runs a pipeline, and checks the IR after each step against the payload's results; in the current context.
 
     Args:
         text: the payload; `name`: its file.
         request: the pipeline and its knobs; the whole pipeline runs.
-        checked: called with the report of the input, then of each step; one that changed nothing has that of the IR
+        on_report: called with the report of the input, then of each step; one that changed nothing has that of the IR
             before it, with 0 seconds.
-        chosen: whether the IR of a step is run, by its index in the dumps; the input is 0 (default: all).
+        is_chosen_step: whether the IR of a step is run, by its index in the dumps; the input is 0 (default: all).
     """
     if library.load(request.pipeline).whole_function:
-        check_function_steps(text, name, request, checked)
+        check_function_steps(text, name, request, on_report)
         return
     problem, reference, alone = _expected(text, name, request)
     before: tuple[str, StepReport] | None = None
@@ -239,17 +241,17 @@ def check_steps(
 
     def check(step: str, text: Callable[[], str]) -> None:
         nonlocal before, number
-        name_of_dump, is_chosen = dump_name(number, step), chosen(number)
+        name_of_dump, is_chosen = dump_name(number, step), is_chosen_step(number)
         number += 1
         if not is_chosen:
             return
-        dumped = text()
-        if before is not None and before[0] == dumped:
+        dumped_text = text()
+        if before is not None and before[0] == dumped_text:
             report = dataclasses.replace(before[1], step=step, seconds=0.0, is_unchanged=True)
         else:
-            report = check_step(step, dumped, name_of_dump, problem, reference)
-            before = dumped, report
-        checked(report)
+            report = check_step(step, dumped_text, name_of_dump, problem, reference)
+            before = dumped_text, report
+        on_report(report)
 
     run_pipeline(
         text,
@@ -264,22 +266,22 @@ def check_steps(
 _MATMULS = 3
 
 
-def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
+def small_problem(problem: Problem, knobs: Mapping[str, int | str]) -> Problem:
     """Returns a problem of the same kind that takes a few tiles each way, and a few steps of k for all that divide it:
     it keeps the remainders at the edges, and the multiples that clusters and splits of a reduction need. A problem with
     elementwise ops, or with parts of buffers, stays as it is: its payload cannot be written from it.
 
     Args:
-        found: the problem of a payload.
+        problem: the problem of a payload.
         knobs: of the pipeline that is to be run; without positive `block_m`, `block_n` and `block_k` nothing
             changes. With `swap_operands`, tiles of C have block_n rows.
     """
-    if found.has_epilogue or found.is_prepared or found.has_windows:
-        return found
+    if problem.has_epilogue or problem.is_prepared or problem.has_windows:
+        return problem
 
     def small(size: int, tile: int, tiles: int) -> int:
-        rest = size % tile
-        return min(size, tile * tiles + rest if rest == 0 else tile * (tiles - 1) + rest)
+        remainder = size % tile
+        return min(size, tile * tiles + remainder if remainder == 0 else tile * (tiles - 1) + remainder)
 
     def number(name: str, default: int = 0) -> int:
         value = knobs.get(name, default)  # a bundle of another version may have any value
@@ -287,19 +289,19 @@ def small_problem(found: Problem, knobs: Mapping[str, int | str]) -> Problem:
 
     rows_and_columns = "nm" if knobs.get("swap_operands") else "mn"
     tiles = [tile for axis in f"{rows_and_columns}k" if (tile := number(f"block_{axis}"))]
-    if found.b_is_a or len(tiles) < 3:
-        return found
+    if problem.b_is_a or len(tiles) < 3:
+        return problem
     rows, columns = (number(f"cluster_{axis}", 1) for axis in rows_and_columns)
     parts = number("split_k", 1)
     deep = number("stages", 2) + 2
     m, n, k = (
         small(size, tile, count)
         for size, tile, count in zip(
-            (found.m, found.n, found.k), tiles, (max(2, rows), max(2, columns), -(-deep // parts) * parts)
+            (problem.m, problem.n, problem.k), tiles, (max(2, rows), max(2, columns), -(-deep // parts) * parts)
         )
     )
-    batch = None if found.batch is None else min(found.batch, _MATMULS)
-    return dataclasses.replace(found, m=m, n=n, k=k, batch=batch)
+    batch = None if problem.batch is None else min(problem.batch, _MATMULS)
+    return dataclasses.replace(problem, m=m, n=n, k=k, batch=batch)
 
 
 def check_small(text: str, name: str, request: Request) -> tuple[Problem, StepReport]:
@@ -315,10 +317,10 @@ def check_small(text: str, name: str, request: Request) -> tuple[Problem, StepRe
     Raises:
         StepladderError: the payload is refused, a step fails, or the emulator can run the IR after none of the steps.
     """
-    found = find_matmul(select(parse_payload(text, name), request.function).module).problem
-    small = small_problem(found, choose_knobs(library.load(request.pipeline), request))
+    full_problem = find_matmul(select(parse_payload(text, name), request.function).module).problem
+    small = small_problem(full_problem, choose_knobs(library.load(request.pipeline), request))
     request = dataclasses.replace(request, tuned=False)
-    if small != found:
+    if small != full_problem:
         text, request = payload_of(small), dataclasses.replace(request, function=None)
     problem, reference, _ = _expected(text, name, request)
     run = run_pipeline(text, name, request)

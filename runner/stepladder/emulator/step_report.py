@@ -36,5 +36,5 @@ class StepReport:
     def notes(self) -> list[str]:
         """Returns the first findings as notes of a message, and how many more there are."""
         more = len(self.findings) - _SHOWN
-        shown = [finding.render() for finding in self.findings[:_SHOWN]]
-        return [*shown, f"{more} more findings"] if more > 0 else shown
+        findings = [finding.render() for finding in self.findings[:_SHOWN]]
+        return [*findings, f"{more} more findings"] if more > 0 else findings

@@ -1,6 +1,6 @@
 """Plug-ins: Python files and installed packages that define transform ops of their own (docs/extending.md).
 
-A plug-in is loaded into the process before an MLIR context is created: a context knows the ops that are defined at that
+A plug-in is loaded into the process before an MLIR context is created: a context has the ops that are defined at that
 time.
 """
 
@@ -47,7 +47,7 @@ def load_files(paths: list[str]) -> None:
 
 
 def load_file(path: str) -> None:
-    """Runs a Python file that defines transform ops; contexts created later know them.
+    """Runs a Python file that defines transform ops; contexts created later have them.
 
     A file that is loaded already is not loaded again.
 
@@ -58,15 +58,15 @@ def load_file(path: str) -> None:
         StepladderError: a file that cannot be read or raises an exception, that defines no op, or whose ops or
             dialects cannot be loaded. None of its ops is known then.
     """
-    resolved = Path(path).resolve()
-    if resolved in _files:
+    resolved_path = Path(path).resolve()
+    if resolved_path in _files:
         return
     try:
         source = Path(path).read_bytes()
     except OSError as error:
         raise StepladderError(f"cannot read plug-in '{path}': {error.strerror}") from None
     load_installed()  # first, so that a clash of names is reported for the same plug-in in every process
-    module = types.ModuleType(f"stepladder_plugin_{len(_files)}_{resolved.stem}")
+    module = types.ModuleType(f"stepladder_plugin_{len(_files)}_{resolved_path.stem}")
     module.__file__ = path
 
     def run() -> types.ModuleType:
@@ -83,7 +83,7 @@ def load_file(path: str) -> None:
     except StepladderError:
         del sys.modules[module.__name__]
         raise
-    _files[resolved] = path
+    _files[resolved_path] = path
 
 
 def load_installed() -> None:
@@ -122,14 +122,14 @@ def _register(owner: str, run: Callable[[], object]) -> None:
     """Runs a plug-in and registers all ops and dialects that it defines, or none of them."""
     import_dialects()  # a plug-in may use the classes of ops
     before = dialect.registered()
-    known = {name for names in before[2].values() for name in (op.OPERATION_NAME for op in names)}
+    existing_names = {name for names in before[2].values() for name in (op.OPERATION_NAME for op in names)}
     try:
         module = _run(owner, run)
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, ext.Dialect) and value is not ext.Dialect:
                 dialect.register_dialect(value)
-        added = _added(before)
-        if not added:
+        new_ops = _added(before)
+        if not new_ops:
             raise StepladderError(
                 f"{owner} defines no op",
                 notes=[
@@ -137,13 +137,13 @@ def _register(owner: str, run: Callable[[], object]) -> None:
                     "Dialect of its own, with a name (docs/extending.md)"
                 ],
             )
-        _check_names(owner, before, known, added)
-        _check_fields(owner, added)
+        _check_names(owner, before, existing_names, new_ops)
+        _check_fields(owner, new_ops)
         _check_loads(owner)
     except StepladderError:
         dialect.restore(before)
         raise
-    _owners.update({op.OPERATION_NAME: owner for op in added})
+    _owners.update({op.OPERATION_NAME: owner for op in new_ops})
     _owners.update({new.DIALECT_NAMESPACE: owner for new in dialect.dialects() if new not in before[1]})
 
 
@@ -151,8 +151,8 @@ def _run(owner: str, run: Callable[[], object]) -> object:
     try:
         return run()
     except SyntaxError as error:
-        where = f"{error.filename}:{error.lineno}:{error.offset}" if error.lineno else error.filename
-        raise StepladderError(f"{owner} is not valid Python: {error.msg}", location=where) from None
+        location = f"{error.filename}:{error.lineno}:{error.offset}" if error.lineno else error.filename
+        raise StepladderError(f"{owner} is not valid Python: {error.msg}", location=location) from None
     except (Exception, SystemExit) as error:
         raise StepladderError(f"{owner} raised {faults.describe(error)}", traceback=faults.text_of(error)) from None
 
@@ -162,14 +162,16 @@ def _added(before: dialect.Registered) -> list[dialect.OpClass]:
     return [op for new in dialect.dialects() for op in new.operations if op not in before[2].get(new, [])]
 
 
-def _check_names(owner: str, before: dialect.Registered, known: set[str], added: list[dialect.OpClass]) -> None:
+def _check_names(
+    owner: str, before: dialect.Registered, existing_names: set[str], new_ops: list[dialect.OpClass]
+) -> None:
     """Raises StepladderError where the name of an op or a dialect is taken."""
-    for op in added:
-        if op.OPERATION_NAME in known:
+    for op in new_ops:
+        if op.OPERATION_NAME in existing_names:
             raise StepladderError(
                 f"{owner} defines {op.OPERATION_NAME}, which {_owners.get(op.OPERATION_NAME, 'stepladder')} defines"
             )
-        known.add(op.OPERATION_NAME)
+        existing_names.add(op.OPERATION_NAME)
     names = {old.DIALECT_NAMESPACE for old in before[1]}
     with ir.Context() as context:
         for new in dialect.dialects():
@@ -186,9 +188,9 @@ def _check_names(owner: str, before: dialect.Registered, known: set[str], added:
             names.add(name)
 
 
-def _check_fields(owner: str, added: list[dialect.OpClass]) -> None:
+def _check_fields(owner: str, new_ops: list[dialect.OpClass]) -> None:
     """Raises StepladderError where the type of a field of an op is a string, which is not resolved to a constraint."""
-    for op in added:
+    for op in new_ops:
         for name, type_ in op.__annotations__.items():
             if isinstance(type_, str):
                 raise StepladderError(
@@ -211,7 +213,7 @@ def _check_loads(owner: str) -> None:
         try:
             dialect.load()
         except ir.MLIRError as error:
-            reasons = [found.message for found in diagnostics.from_error(error)]
+            reasons = [diagnostic.message for diagnostic in diagnostics.from_error(error)]
             raise StepladderError(f"the ops of {owner} cannot be loaded: {reasons[0] if reasons else error}") from None
         except (AttributeError, TypeError, ValueError, RuntimeError) as error:
             raise StepladderError(
@@ -231,18 +233,20 @@ def unknown_op_notes(error: diagnostics.Diagnostic, text: str) -> list[str]:
         error: the error, which does not name the op.
         text: the parsed text.
     """
-    if removed := _TRANSPOSED.search(error.message):
+    if match := _TRANSPOSED.search(error.message):
         return [
-            f"MLIR has removed this op: write {removed[1]} with indexing_maps, as `stepladder payload matmul "
-            f"--{removed[2]}-layout column` does"
+            f"MLIR has removed this op: write {match[1]} with indexing_maps, as `stepladder payload matmul "
+            f"--{match[2]}-layout column` does"
         ]
     if not any(part in error.message for part in _UNKNOWN_OP):
         return []
     number = (error.location.rsplit(":", 2) + ["", ""])[1]
     lines = text.splitlines()
-    found = _GENERIC_OP.search(lines[int(number) - 1]) if number.isdecimal() and int(number) <= len(lines) else None
-    own = [op.OPERATION_NAME for known in dialect.dialects() for op in known.operations]
+    op_match = _GENERIC_OP.search(lines[int(number) - 1]) if number.isdecimal() and int(number) <= len(lines) else None
+    own = [op.OPERATION_NAME for known_dialect in dialect.dialects() for op in known_dialect.operations]
     about = (
-        f"'{found[1]}' is not an op of upstream MLIR or of a loaded dialect{suggest(found[1], own)}; " if found else ""
+        f"'{op_match[1]}' is not an op of upstream MLIR or of a loaded dialect{suggest(op_match[1], own)}; "
+        if op_match
+        else ""
     )
     return [f"{about}ops of your own are loaded by --plugin FILE.py"]

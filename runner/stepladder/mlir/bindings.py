@@ -111,7 +111,7 @@ def import_dialects() -> None:
 
 
 def fill_builtin_region(operation: ir.Operation) -> None:
-    """Gives an op of `linalg` with a fixed meaning, such as `linalg.add`, the region that says it.
+    """Gives an op of `linalg` with a fixed meaning, such as `linalg.add`, the region that computes it.
 
     Args:
         operation: with empty regions; it is changed.

@@ -9,19 +9,19 @@ from stepladder.mlir.traverse import walk
 
 
 def clone_ops(
-    ops: Iterable[ir.Operation], known: Mapping[ir.Value, ir.Value], point: ir.InsertionPoint
+    ops: Iterable[ir.Operation], mapping: Mapping[ir.Value, ir.Value], point: ir.InsertionPoint
 ) -> dict[ir.Value, ir.Value]:
     """Clones ops at an insertion point, with their regions.
 
     Args:
         ops: in order.
-        known: the values that clones take in place of those from outside; others stay as they are.
+        mapping: the values that clones take in place of those from outside; others stay as they are.
         point: where the clones are created.
 
     Returns:
         The results of the clones by those of the ops, and the known values.
     """
-    values = dict(known)
+    values = dict(mapping)
     for op in ops:
         with op.location:
             clone = op.clone(point).operation

@@ -60,22 +60,22 @@ def location_text(location: ir.Location | str) -> str:
     Args:
         location: a location, or its text.
     """
-    found = _FILE_LOCATION.search(str(location))
-    if not found:
+    match = _FILE_LOCATION.search(str(location))
+    if not match:
         return ""
-    name, line, column = found.groups()
+    name, line, column = match.groups()
     name = _payload_name.get() if name == "-" else name
     return f"{name}:{line}:{column}" if line != "0" else name  # a module as a whole has no line
 
 
 def call_site(location: ir.Location | str) -> tuple[str, str, int]:
-    """Returns file, function and line of the innermost location that a location is made of, which its text says first.
+    """Returns file, function and line of the innermost location of a nest, which is the first in the location's text.
 
     Args:
         location: a location, or its text.
     """
-    found = _CALL_SITE.search(str(location))
-    return (found[2], found[1] or "(unknown)", int(found[3])) if found else ("(unknown)", "(unknown)", 0)
+    match = _CALL_SITE.search(str(location))
+    return (match[2], match[1] or "(unknown)", int(match[3])) if match else ("(unknown)", "(unknown)", 0)
 
 
 def shorten(text: str) -> str:
@@ -90,10 +90,10 @@ def shorten(text: str) -> str:
 
 def _convert(diagnostic: ir.DiagnosticInfo) -> Diagnostic:
     notes = []
-    told = [note for note in diagnostic.notes if not note.message.startswith(_WHOLE_OP)]
-    for note in told[:_MAX_NOTES]:
-        where = location_text(note.location)
-        notes.append(f"{where}: {shorten(note.message)}" if where else shorten(note.message))
+    notes_shown = [note for note in diagnostic.notes if not note.message.startswith(_WHOLE_OP)]
+    for note in notes_shown[:_MAX_NOTES]:
+        location = location_text(note.location)
+        notes.append(f"{location}: {shorten(note.message)}" if location else shorten(note.message))
     return Diagnostic(location_text(diagnostic.location), shorten(diagnostic.message), notes)
 
 
@@ -115,18 +115,18 @@ def from_text(text: str) -> Diagnostic | None:
     Args:
         text: of the error.
     """
-    found: Diagnostic | None = None
+    error: Diagnostic | None = None
     for part in text.split("at loc(")[1:]:
         place, _, message = part.partition("): ")
-        where, message = location_text(place), shorten(message)
+        location, message = location_text(place), shorten(message)
         if not message or message.startswith(_WHOLE_OP):
             continue
-        if found is None:
-            found = Diagnostic(where, message)
-        elif len(found.notes) < _MAX_NOTES:
+        if error is None:
+            error = Diagnostic(location, message)
+        elif len(error.notes) < _MAX_NOTES:
             message = "refused by the transform op here" if "silenceable failure" in message else message
-            found.notes.append(f"{where}: {message}" if where else message)
-    return found
+            error.notes.append(f"{location}: {message}" if location else message)
+    return error
 
 
 @contextlib.contextmanager
@@ -139,15 +139,15 @@ def collect(context: ir.Context) -> Iterator[list[Diagnostic]]:
     Yields:
         The errors so far, in the order in which they are reported.
     """
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
 
     def keep(diagnostic: ir.DiagnosticInfo) -> bool:
         if diagnostic.severity == ir.DiagnosticSeverity.ERROR:
-            found.append(_convert(diagnostic))
+            diagnostics.append(_convert(diagnostic))
         return True
 
     handler = context.attach_diagnostic_handler(keep)
     try:
-        yield found
+        yield diagnostics
     finally:
         handler.detach()

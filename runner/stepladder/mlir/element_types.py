@@ -16,5 +16,5 @@ def bits_of_name(name: str) -> int:
     Args:
         name: such as `f16`, `i8` or `index`.
     """
-    found = _WIDTH.match(name)
-    return int(found[1]) if found else 0
+    match = _WIDTH.match(name)
+    return int(match[1]) if match else 0

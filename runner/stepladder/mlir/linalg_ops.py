@@ -57,8 +57,8 @@ def create_generic(
     Returns:
         The op, and the block of its body, which is empty and has an argument for each operand.
     """
-    written = {loop for map_ in maps[len(inputs) :] for loop in loops_of(map_)}
-    kinds = ["parallel" if loop in written else "reduction" for loop in range(maps[0].n_dims)]
+    output_loops = {loop for map_ in maps[len(inputs) :] for loop in loops_of(map_)}
+    kinds = ["parallel" if loop in output_loops else "reduction" for loop in range(maps[0].n_dims)]
     iterators = [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
     op = ir.Operation.create(
         "linalg.generic",
@@ -128,5 +128,5 @@ def with_swapped_loops(map_: ir.AffineMap) -> ir.AffineMap:
         map_: whose results are loops and constants.
     """
     first, second = (ir.AffineExpr.get_dim(number) for number in range(2))
-    swapped = [second if loop == first else first if loop == second else loop for loop in map_.results]
-    return ir.AffineMap.get(map_.n_dims, 0, swapped)
+    results = [second if loop == first else first if loop == second else loop for loop in map_.results]
+    return ir.AffineMap.get(map_.n_dims, 0, results)

@@ -59,23 +59,23 @@ def layout(text: str) -> Layout:
     text = text.strip().removeprefix("!llvm.")
     if text in _FLOAT_BYTES:
         return Layout("number", text, _FLOAT_BYTES[text], _FLOAT_BYTES[text])
-    if found := re.fullmatch(r"i(\d+)", text):
-        size = max(1, 1 << (int(found[1]) - 1).bit_length() >> 3)
+    if match := re.fullmatch(r"i(\d+)", text):
+        size = max(1, 1 << (int(match[1]) - 1).bit_length() >> 3)
         return Layout("number", text, size, size)
     if re.fullmatch(r"ptr(<\d+>)?", text):
         return Layout("pointer", "ptr", 8, 8)
-    if found := re.fullmatch(r"vector<(\d+(?:x\d+)*)x(\w+)>", text):
-        element = layout(found[2])
+    if match := re.fullmatch(r"vector<(\d+(?:x\d+)*)x(\w+)>", text):
+        element = layout(match[2])
         count = 1
-        for size in found[1].split("x"):
+        for size in match[1].split("x"):
             count *= int(size)
         size = 1 << (count * element.bytes - 1).bit_length()
         return Layout("vector", "", size, size, (element,), count=count)
-    if found := re.fullmatch(r"array<(\d+) x (.*)>", text, re.DOTALL):
-        element = layout(found[2])
-        return Layout("array", "", int(found[1]) * element.bytes, element.alignment, (element,), count=int(found[1]))
-    if found := re.fullmatch(r'struct<(?:"[^"]*", )?(packed )?\((.*)\)>', text, re.DOTALL):
-        return _struct([layout(field) for field in fields(found[2])], bool(found[1]))
+    if match := re.fullmatch(r"array<(\d+) x (.*)>", text, re.DOTALL):
+        element = layout(match[2])
+        return Layout("array", "", int(match[1]) * element.bytes, element.alignment, (element,), count=int(match[1]))
+    if match := re.fullmatch(r'struct<(?:"[^"]*", )?(packed )?\((.*)\)>', text, re.DOTALL):
+        return _struct([layout(field) for field in fields(match[2])], bool(match[1]))
     raise ValueError(text)
 
 
@@ -96,11 +96,11 @@ def fields(text: str) -> list[str]:
     Args:
         text: types as MLIR prints them, without the parentheses around the list.
     """
-    found, depth = [""], 0
+    texts, depth = [""], 0
     for letter in text:
         depth += (letter in "(<[") - (letter in ")>]")
         if letter == "," and not depth:
-            found.append("")
+            texts.append("")
         else:
-            found[-1] += letter
-    return [field.strip() for field in found if field.strip()]
+            texts[-1] += letter
+    return [field.strip() for field in texts if field.strip()]

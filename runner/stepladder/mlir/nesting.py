@@ -77,21 +77,21 @@ def _check_depth(text: str, name: str) -> None:
     alias: str | None = None  # being defined
     for token in _TOKEN.finditer(text):
         kind = token.lastgroup
-        here = depth
+        line_depth = depth
         if kind == "open":
-            depth = here = depth + 1
+            depth = line_depth = depth + 1
         elif kind == "close":
             depth -= 1
         elif kind == "alias":
             alias = token.group().strip() if depth == 0 else None
         elif kind == "use":
-            here += aliases.get(token.group(), 0)
+            line_depth += aliases.get(token.group(), 0)
         elif kind == "minus":
-            here += len(token.group())
-        if here > MAX_DEPTH:
+            line_depth += len(token.group())
+        if line_depth > MAX_DEPTH:
             raise _too_deep(text, name, token.start(), f"nested deeper than the {MAX_DEPTH} levels that are accepted")
         if alias is not None:
-            aliases[alias] = max(aliases.get(alias, 0), here)
+            aliases[alias] = max(aliases.get(alias, 0), line_depth)
             if depth == 0 and kind in ("close", "use"):
                 alias = None
 

@@ -33,14 +33,14 @@ class _Places:
         return (_Places(self.offset // pitch, outer), remainders) if remainders.last < pitch else None
 
 
-def are_apart(one: ir.Type, other: ir.Type) -> bool:
+def are_apart(first: ir.Type, second: ir.Type) -> bool:
     """Tells whether two views of one buffer are known to share no element.
 
     Args:
-        one: type of a view.
-        other: type of another view, whose offset counts from the same element.
+        first: type of a view.
+        second: type of another view, whose offset counts from the same element.
     """
-    places = _places(one), _places(other)
+    places = _places(first), _places(second)
     return places[0] is not None and places[1] is not None and _are_apart(places[0], places[1])
 
 
@@ -56,12 +56,12 @@ def _places(type_: ir.Type) -> _Places | None:
     return _Places(offset, tuple((size, stride) for size, stride in dimensions if stride))
 
 
-def _are_apart(one: _Places, other: _Places) -> bool:
-    if one.last < other.offset or other.last < one.offset:
+def _are_apart(first: _Places, second: _Places) -> bool:
+    if first.last < second.offset or second.last < first.offset:
         return True
-    pitches = {stride for _, stride in (*one.dimensions, *other.dimensions) if stride > 1}
+    pitches = {stride for _, stride in (*first.dimensions, *second.dimensions) if stride > 1}
     for pitch in sorted(pitches, reverse=True):
-        parts = one.split(pitch), other.split(pitch)
+        parts = first.split(pitch), second.split(pitch)
         if parts[0] is not None and parts[1] is not None and any(map(_are_apart, parts[0], parts[1])):
             return True
     return False

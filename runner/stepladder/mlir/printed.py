@@ -28,10 +28,10 @@ def keyword(attribute: ir.Attribute | str) -> str:
     Raises:
         ValueError: the text has no keyword.
     """
-    found = _KEYWORD.search(str(attribute))
-    if found is None:
+    match = _KEYWORD.search(str(attribute))
+    if match is None:
         raise ValueError(f"'{attribute}' ends with no keyword")
-    return found[1]
+    return match[1]
 
 
 def shape_numbers(attribute: ir.Attribute | str) -> list[int]:
@@ -59,8 +59,8 @@ def chip_of(targets: ir.Attribute | str) -> str | None:
     Args:
         targets: the attribute of the module, or its text.
     """
-    found = _CHIP.search(str(targets))
-    return found[1] if found else None
+    match = _CHIP.search(str(targets))
+    return match[1] if match else None
 
 
 def chips_of(targets: ir.Attribute | str) -> tuple[str, ...]:
@@ -126,7 +126,7 @@ def dense_floats(attribute: ir.Attribute | str) -> list[float]:
 
 
 def complex_numbers(printed: ir.Operation | ir.Attribute | str) -> list[complex]:
-    """Returns the complex numbers that a constant's text says, in row-major order; one for a splat.
+    """Returns the complex numbers in a constant's text, in row-major order; one for a splat.
 
     Args:
         printed: the constant, its value, or their text.

@@ -30,11 +30,11 @@ def reshaped(tensor: ir.Value, shape: Sequence[int], groups: Sequence[Sequence[i
         shape: of the result.
         groups: for each dimension of the smaller rank, those of the larger one.
     """
-    given = ir.RankedTensorType(tensor.type)
+    source = ir.RankedTensorType(tensor.type)
     attributes: dict[str, ir.Attribute] = {"reassociation": reassociation(groups)}
     name = "tensor.collapse_shape"
-    if len(shape) > given.rank:
+    if len(shape) > source.rank:
         name = "tensor.expand_shape"
         attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(list(shape))
-    type_ = ir.RankedTensorType.get(list(shape), given.element_type)
+    type_ = ir.RankedTensorType.get(list(shape), source.element_type)
     return ir.Operation.create(name, results=[type_], operands=[tensor], attributes=attributes).results[0]

@@ -49,8 +49,8 @@ def name_of(value: ir.Value) -> str | None:
     Args:
         value: an argument of a function, or a TMA descriptor.
     """
-    found = re.match(r'loc\("([A-Za-z_$][\w$.-]*)"\(', str(value.location))
-    return found.group(1) if found else None
+    match = re.match(r'loc\("([A-Za-z_$][\w$.-]*)"\(', str(value.location))
+    return match.group(1) if match else None
 
 
 def _in_parentheses(text: str, start: int) -> str:
@@ -70,11 +70,13 @@ def restore(module: ir.Module, text: str) -> None:
         module: parsed from `text`.
         text: MLIR.
     """
-    written = {found[1]: _ARGUMENT.findall(_in_parentheses(text, found.end())) for found in _SIGNATURE.finditer(text)}
+    names_by_function = {
+        match[1]: _ARGUMENT.findall(_in_parentheses(text, match.end())) for match in _SIGNATURE.finditer(text)
+    }
     for function in _in_modules(module.operation):
         if function.name not in _FUNCTIONS:
             continue
-        names = written.get(function.attributes["sym_name"].value, [])
+        names = names_by_function.get(function.attributes["sym_name"].value, [])
         for argument, name in zip(_arguments(function), names):
             if not _UNNAMED.fullmatch(name):
                 _give(argument, name)
@@ -92,8 +94,8 @@ def hand_on_to_kernels(module: ir.Module) -> None:
     for launch in (launch for host in hosts for launch in walk(host, "gpu.launch_func")):
         kernel = kernels.get(ir.SymbolRefAttr(launch.attributes["kernel"]).value[-1])
         arguments = _arguments(kernel) if kernel is not None else []
-        passed = list(launch.operands)[-len(arguments) :] if arguments else []
-        for argument, operand in zip(arguments, passed):
+        operands = list(launch.operands)[-len(arguments) :] if arguments else []
+        for argument, operand in zip(arguments, operands):
             name = name_of(operand)
             if name is not None and name_of(argument) is None:
                 _give(argument, name)

@@ -41,8 +41,8 @@ def read_tensor_map(type_: ir.Type) -> TensorMap | None:
     Args:
         type_: of a value.
     """
-    found = _DESCRIPTOR.search(str(type_))
-    if found is None:
+    match = _DESCRIPTOR.search(str(type_))
+    if match is None:
         return None
-    box, swizzle, promotion, fill, interleave = found.groups()
+    box, swizzle, promotion, fill, interleave = match.groups()
     return TensorMap(tuple(map(int, box.split("x"))), swizzle, promotion, fill, interleave)

@@ -14,16 +14,16 @@ def walk(root: ir.Operation | ir.OpView | ir.Module, *names: str) -> list[ir.Ope
         root: where the traversal begins.
         names: of ops, such as "memref.alloc"; all ops without any.
     """
-    found: list[ir.Operation] = []
+    ops: list[ir.Operation] = []
     advance = ir.WalkResult.ADVANCE
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if not names or op.name in names:
-            found.append(op)
+            ops.append(op)
         return advance
 
     root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    return ops
 
 
 def attributes_of(op: ir.Operation | ir.OpView) -> dict[str, ir.Attribute]:

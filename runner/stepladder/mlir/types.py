@@ -117,8 +117,8 @@ def address_space_name(space: ir.Attribute | None) -> str | None:
     Args:
         space: the memory space of a memref; None for none.
     """
-    found = _ADDRESS_SPACE.fullmatch(str(space)) if space is not None else None
-    return found[1] if found else None
+    match = _ADDRESS_SPACE.fullmatch(str(space)) if space is not None else None
+    return match[1] if match else None
 
 
 def is_workgroup_memory(type_: ir.Type) -> bool:
@@ -210,8 +210,8 @@ def mbarrier_count(type_: ir.Type | str) -> int:
     Args:
         type_: of a group of mbarriers, or its text.
     """
-    found = _MBARRIERS.search(str(type_))
-    return int(found[1]) if found else 1
+    match = _MBARRIERS.search(str(type_))
+    return int(match[1]) if match else 1
 
 
 def mma_matrix(type_: ir.Type | str) -> tuple[int, int, str, str]:
@@ -223,8 +223,8 @@ def mma_matrix(type_: ir.Type | str) -> tuple[int, int, str, str]:
     Raises:
         ValueError: another type.
     """
-    found = _match(_MMA_MATRIX, type_)
-    return int(found[1]), int(found[2]), found[3], found[4]
+    match = _match(_MMA_MATRIX, type_)
+    return int(match[1]), int(match[2]), match[3], match[4]
 
 
 def warpgroup_tile(type_: ir.Type | str) -> tuple[int, int, str]:
@@ -233,8 +233,8 @@ def warpgroup_tile(type_: ir.Type | str) -> tuple[int, int, str]:
     Args:
         type_: the type, or its text.
     """
-    found = _match(_TILE, type_)
-    return int(found[1]), int(found[2]), found[3]
+    match = _match(_TILE, type_)
+    return int(match[1]), int(match[2]), match[3]
 
 
 def accumulator(rows: int, columns: int, element_type: ir.Type) -> ir.Type:
@@ -286,10 +286,10 @@ def matrix_descriptor_tile(type_: ir.Type) -> ir.MemRefType:
 
 
 def _match(pattern: re.Pattern[str], printed: ir.Type | ir.Attribute | str) -> re.Match[str]:
-    found = pattern.fullmatch(str(printed))
-    if found is None:
+    match = pattern.fullmatch(str(printed))
+    if match is None:
         raise ValueError(f"'{printed}' is not of the form {pattern.pattern}")
-    return found
+    return match
 
 
 def strides_of(type_: ir.MemRefType) -> list[int | None] | None:
@@ -311,7 +311,7 @@ def strides_of(type_: ir.MemRefType) -> list[int | None] | None:
 
 def _permuted_strides(type_: ir.MemRefType) -> list[int | None] | None:
     results = list(type_.affine_map.results)
-    order = [one.position for one in results if isinstance(one, ir.AffineDimExpr)]
+    order = [expression.position for expression in results if isinstance(expression, ir.AffineDimExpr)]
     if len(order) != len(results) or sorted(order) != list(range(type_.rank)):
         return None
     strides: list[int | None] = [None] * type_.rank
@@ -336,7 +336,7 @@ def offset_of(type_: ir.MemRefType) -> int | None:
 
 
 def reassociation(groups: Sequence[Sequence[int]]) -> ir.ArrayAttr:
-    """Returns the attribute of `collapse_shape` and `expand_shape` that says which dimensions belong together.
+    """Returns the attribute of `collapse_shape` and `expand_shape` with the groups of dimensions.
 
     Args:
         groups: for each dimension of the smaller rank, those of the larger one.

@@ -26,12 +26,12 @@ def check_readable(text: str, name: str) -> None:
     Raises:
         StepladderError: a name that is not UTF-8, or an alignment of 0, with the location.
     """
-    for found in _SYMBOL.finditer(text) if "\\" in text else ():
+    for match in _SYMBOL.finditer(text) if "\\" in text else ():
         try:
-            _ESCAPE.sub(_unescaped, found[1].encode()).decode()
+            _ESCAPE.sub(_unescaped, match[1].encode()).decode()
         except UnicodeDecodeError:
-            message = f'the name "{found[1]}" of a symbol is not UTF-8'
-            raise StepladderError(message, location=_place(text, found.start(), name)) from None
+            message = f'the name "{match[1]}" of a symbol is not UTF-8'
+            raise StepladderError(message, location=_place(text, match.start(), name)) from None
     start = text.rfind(_RESOURCES)
     while start >= 0:
         start = text.find(_NO_ALIGNMENT, start + 1)
@@ -44,8 +44,8 @@ def check_readable(text: str, name: str) -> None:
             )
 
 
-def _unescaped(found: re.Match[bytes]) -> bytes:
-    digits = found[1]
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    digits = match[1]
     return _ESCAPED.get(digits) or bytes.fromhex(digits.decode())
 
 

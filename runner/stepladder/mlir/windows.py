@@ -94,11 +94,11 @@ def in_memory(type_: ir.MemRefType) -> tuple[ir.MemRefType, list[int]]:
         type_: of a buffer; one that is not static stays as it is.
     """
     strides, offset = strides_of(type_), offset_of(type_)
-    known = [stride for stride in strides or () if stride is not None]
-    if not type_.has_static_shape or offset is None or len(known) < type_.rank:
+    static_strides = [stride for stride in strides or () if stride is not None]
+    if not type_.has_static_shape or offset is None or len(static_strides) < type_.rank:
         return type_, list(range(type_.rank))
-    order = sorted(range(type_.rank), key=lambda axis: -known[axis])
-    layout = ir.StridedLayoutAttr.get(offset, [known[axis] for axis in order])
+    order = sorted(range(type_.rank), key=lambda axis: -static_strides[axis])
+    layout = ir.StridedLayoutAttr.get(offset, [static_strides[axis] for axis in order])
     shape = [type_.shape[axis] for axis in order]
     return ir.MemRefType.get(shape, type_.element_type, layout, type_.memory_space), order
 

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 JUMPS = ("cf.br", "llvm.br")
 BRANCHES = ("cf.cond_br", "llvm.cond_br")
 SWITCHES = ("cf.switch", "llvm.switch")
-ENDS = ("llvm.unreachable",)  # that no thread goes on behind, whatever they are in
+ENDS = ("llvm.unreachable",)  # which no thread continues after, in any region
 
 
 def move(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
-    """Hands values on to the arguments of a block, all at once."""
+    """Passes values to the arguments of a block, all at once."""
     return operands if len(operands) != 1 else operands[0]
 
 
@@ -127,7 +127,7 @@ def inline(builder: Builder, region: ir.Region, results: Sequence[int]) -> None:
 
 @dataclass
 class _Way:
-    """Where a terminator may go: to which block, and what it hands on to its arguments."""
+    """A successor of a terminator: the block, and what is passed to its arguments."""
 
     target: int
     operands: Sequence
@@ -149,41 +149,41 @@ class Graph:
 
     def order(self) -> list[int]:
         """Returns the blocks that can be reached, such that each follows those that dominate it."""
-        done, seen = [], {0}
+        postorder, visited = [], {0}
         stack = [(0, iter(self.successors[0]))]
         while stack:
-            block, rest = stack[-1]
-            following = next((other for other in rest if other not in seen), None)
+            block, remaining = stack[-1]
+            following = next((other for other in remaining if other not in visited), None)
             if following is None:
-                done.append(block)
+                postorder.append(block)
                 stack.pop()
             else:
-                seen.add(following)
+                visited.add(following)
                 stack.append((following, iter(self.successors[following])))
-        return done[::-1]
+        return postorder[::-1]
 
     def _post_dominators(self) -> list[int | None]:
         count = len(self.successors)
         end = count  # a block after all that leave
         everything = (1 << count + 1) - 1
-        known = [everything] * count + [1 << end]
-        changed = True
-        while changed:
-            changed = False
+        post_dominators = [everything] * count + [1 << end]
+        is_changed = True
+        while is_changed:
+            is_changed = False
             for block in reversed(range(count)):
                 common = everything
                 for successor in self.successors[block] or [end]:
-                    common &= known[successor]
+                    common &= post_dominators[successor]
                 common |= 1 << block
-                if common != known[block]:
-                    known[block], changed = common, True
-        found: list[int | None] = []
+                if common != post_dominators[block]:
+                    post_dominators[block], is_changed = common, True
+        joins: list[int | None] = []
         for block in range(count):
-            others = known[block] & ~(1 << block)
+            others = post_dominators[block] & ~(1 << block)
             # The nearest one is post-dominated by all others.
-            nearest = next((other for other in bits_of(others) if known[other] == others), None)
-            found.append(nearest if nearest != end and self._ends(block) else None)
-        return found
+            nearest = next((other for other in bits_of(others) if post_dominators[other] == others), None)
+            joins.append(nearest if nearest != end and self._ends(block) else None)
+        return joins
 
     def _ends(self, block: int) -> bool:
         """Whether any path from a block leaves the region."""
@@ -197,20 +197,20 @@ class Graph:
             end: the number of the block where paths end, which is not included; None for paths to the end of the
                 function.
         """
-        found, rest = {block}, [block]
-        while rest:
-            for successor in self.successors[rest.pop()]:
-                if successor != end and successor not in found:
-                    found.add(successor)
-                    rest.append(successor)
-        return found
+        blocks, pending = {block}, [block]
+        while pending:
+            for successor in self.successors[pending.pop()]:
+                if successor != end and successor not in blocks:
+                    blocks.add(successor)
+                    pending.append(successor)
+        return blocks
 
 
 class _Flattened:
     """The blocks of one region, emitted one after the other.
 
     Args:
-        results: slots of what the ends of the region hand on to what follows it; None where threads end there.
+        results: slots of what the ends of the region pass to what follows it; None where threads end there.
     """
 
     def __init__(self, builder: Builder, blocks: list, results: Sequence[int] | None = None) -> None:
@@ -265,10 +265,10 @@ class _Flattened:
                 if op.name in BRANCHES
                 else list(op.attributes["case_operand_segments"])
             )
-            ways, rest = [], operands[1:]
+            ways, remaining = [], operands[1:]
             for target, size in zip(targets, sizes):
-                ways.append(_Way(target, rest[:size]))
-                rest = rest[size:]
+                ways.append(_Way(target, remaining[:size]))
+                remaining = remaining[size:]
             return ways
         if targets:
             raise StepladderError(

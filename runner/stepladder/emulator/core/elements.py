@@ -45,8 +45,8 @@ def wrapped(value: Value, element: Scalar) -> Value:
         return (value & 1).astype(bool)
     if value.dtype != element.dtype:
         value = value.astype(element.dtype)
-    unused = element.bytes * 8 - element.width
-    return value << unused >> unused if unused else value
+    unused_bits = element.bytes * 8 - element.width
+    return value << unused_bits >> unused_bits if unused_bits else value
 
 
 def signed(value: Value, width: int) -> Value:
@@ -110,10 +110,10 @@ def rounded_sum(left: Value, right: Value, element: Scalar) -> Value:
     """
     left, right = np.asarray(left), np.asarray(right)
     total = np.asarray(left + right)
-    # The exact rounding error (Knuth's two-sum); to odd, it cannot be lost in the rounding to come.
+    # The exact rounding error (Knuth's two-sum); rounded to odd, it is not lost in the next rounding.
     back = total - left
-    lost = (left - (total - back)) + (right - back)
-    return rounded(_made_odd(total, lost), element)
+    error = (left - (total - back)) + (right - back)
+    return rounded(_made_odd(total, error), element)
 
 
 def factor(value: Value, element: Scalar, dtype: np.dtype) -> np.ndarray:
@@ -148,11 +148,11 @@ def _to_odd(value: np.ndarray) -> np.ndarray:
     return _made_odd(near, value - near.astype(np.float64))
 
 
-def _made_odd(near: np.ndarray, lost: np.ndarray) -> np.ndarray:
-    """Returns rounded values as if rounded to odd, where `lost` is what the rounding took away."""
+def _made_odd(near: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """Returns rounded values as if rounded to odd, where `error` is what the rounding took away."""
     bits = near.view(np.dtype(f"i{near.dtype.itemsize}"))
-    toward = np.copysign(near.dtype.type(np.inf), lost).astype(near.dtype)
-    inexact = np.isfinite(near) & (lost != 0) & np.isfinite(lost) & (bits & 1 == 0)
+    toward = np.copysign(near.dtype.type(np.inf), error).astype(near.dtype)
+    inexact = np.isfinite(near) & (error != 0) & np.isfinite(error) & (bits & 1 == 0)
     return np.where(inexact, np.nextafter(near, toward), near)
 
 
@@ -187,7 +187,7 @@ def _regrouped(array: np.ndarray, source: Scalar, target: Scalar) -> np.ndarray:
         groups = bits
     else:
         groups = bits.reshape(*array.shape[:-1], -1, target.width)
-    padded = np.zeros((*groups.shape[:-1], 8 * target.bytes), np.uint8)
-    padded[..., : target.width] = groups
-    made = np.packbits(padded, axis=-1, bitorder="little").view(target.dtype)[..., 0]
-    return wrapped(made, target) if target.is_integer else made
+    padded_bits = np.zeros((*groups.shape[:-1], 8 * target.bytes), np.uint8)
+    padded_bits[..., : target.width] = groups
+    numbers = np.packbits(padded_bits, axis=-1, bitorder="little").view(target.dtype)[..., 0]
+    return wrapped(numbers, target) if target.is_integer else numbers

@@ -62,7 +62,7 @@ class Runnable(ABC):
 
     Attributes:
         program: what is executed.
-        granularity: of what the sanitizer looks at as one.
+        granularity: the size of what the sanitizer tracks as one.
     """
 
     program: Program
@@ -110,7 +110,7 @@ class Runnable(ABC):
             The results, the arguments after the run, the findings and the counters.
 
         Raises:
-            StepladderError: a form of an op that the emulator does not know; more than `max_steps`.
+            StepladderError: a form of an op that the emulator does not support; more than `max_steps`.
         """
         began = time.perf_counter()
         machine = Machine(
@@ -147,7 +147,7 @@ class Emulation(Runnable):
         function: the name of the function to run; default: the only one with a body.
 
     Raises:
-        StepladderError: an op that the emulator does not know, or no function to run.
+        StepladderError: an op that the emulator does not support, or no function to run.
     """
 
     def __init__(self, module: ir.Module, function: str | None = None, *, name: str = "") -> None:
@@ -168,13 +168,15 @@ class Emulation(Runnable):
         """
         generator = np.random.default_rng(seed)
         arrays = []
-        held = sum(
+        input_bytes = sum(
             type_.count * type_.element.bytes
             for type_ in self.function.argument_types
             if isinstance(type_, types.Shaped) and None not in type_.shape
         )
         host_memory.require(
-            2 * held, f"the arguments of @{self.function.name}, and a copy of them,", location=self.function.location
+            2 * input_bytes,
+            f"the arguments of @{self.function.name}, and a copy of them,",
+            location=self.function.location,
         )
         for number, type_ in enumerate(self.function.argument_types):
             if not isinstance(type_, types.Shaped) or None in type_.shape:
@@ -196,16 +198,16 @@ class Emulation(Runnable):
             inputs: for each argument an array.
 
         Raises:
-            StepladderError: another number of them, or one of another shape or type; says what would be accepted.
+            StepladderError: another number of them, or another shape or type; the message names what is accepted.
         """
-        wanted = self.function.argument_types
-        if len(inputs) != len(wanted):
+        argument_types = self.function.argument_types
+        if len(inputs) != len(argument_types):
             raise StepladderError(
-                f"@{self.function.name} takes {len(wanted)} inputs, and {len(inputs)} were given",
+                f"@{self.function.name} takes {len(argument_types)} inputs, and {len(inputs)} were given",
                 location=self.function.location,
             )
-        checked = []
-        for number, (array, type_) in enumerate(zip(inputs, wanted)):
+        arrays = []
+        for number, (array, type_) in enumerate(zip(inputs, argument_types)):
             if isinstance(type_, types.Opaque):
                 raise StepladderError(
                     f"argument {number} of @{self.function.name} is of type {type_.text}, which no input can be given "
@@ -214,7 +216,7 @@ class Emulation(Runnable):
                 )
             shape = "x".join("?" if size is None else str(size) for size in type_.shape)
             fits = len(array.shape) == len(type_.shape) and all(
-                size in (None, given) for size, given in zip(type_.shape, array.shape)
+                size in (None, actual_size) for size, actual_size in zip(type_.shape, array.shape)
             )
             if not fits:
                 raise StepladderError(
@@ -234,8 +236,8 @@ class Emulation(Runnable):
                     f"{type_.element.dtype}",
                     location=self.function.location,
                 )
-            checked.append(array)
-        return checked
+            arrays.append(array)
+        return arrays
 
     def execute(self, machine: Machine, inputs: Sequence) -> tuple[list[np.ndarray | None], list]:
         """Runs the function on a machine.
@@ -248,17 +250,17 @@ class Emulation(Runnable):
             The content of each argument after the run (None if it is no memref), and the results of the function.
         """
         arguments, views = [], []
-        for number, (given, type_) in enumerate(zip(inputs, self.function.argument_types)):
+        for number, (value, type_) in enumerate(zip(inputs, self.function.argument_types)):
             if isinstance(type_, types.Buffer):
-                array = np.asarray(given)
+                array = np.asarray(value)
                 allocation = machine.heap.array(array, f"argument {number}")
                 views.append(memory.contiguous(allocation, type_.element, array.shape))
                 arguments.append(views[-1])
             else:
                 views.append(None)
-                if isinstance(type_, types.Scalar) and isinstance(given, np.ndarray):
-                    given = elements.plain(given.astype(type_.dtype))
-                arguments.append(given)
+                if isinstance(type_, types.Scalar) and isinstance(value, np.ndarray):
+                    value = elements.plain(value.astype(type_.dtype))
+                arguments.append(value)
         results = machine.run(self.function, arguments)
         return [None if view is None else memory.content(view) for view in views], results
 

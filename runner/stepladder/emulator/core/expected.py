@@ -77,13 +77,13 @@ def reference_outputs(
             findings of the sanitizer.
     """
     try:
-        checked = reference.check_inputs(inputs)
+        arrays = reference.check_inputs(inputs)
     except StepladderError as error:
         raise StepladderError(
             f"the reference must take the arguments of @{emulation.function.name}: {error.message}",
             location=error.location,
         ) from None
-    outcome = reference.run(checked, count=False)
+    outcome = reference.run(arrays, count=False)
     if outcome.findings:
         first = outcome.findings[0]
         raise StepladderError(
@@ -91,7 +91,7 @@ def reference_outputs(
             location=first.location or reference.function.location,
             notes=first.notes,
         )
-    outputs = outputs_of(checked, outcome)
+    outputs = outputs_of(arrays, outcome)
     if not outputs:
         raise StepladderError(
             f"the reference @{reference.function.name} returns nothing and writes none of its arguments",
@@ -117,9 +117,9 @@ def compare_with_reference(
     Returns:
         A finding for each output that is wrong or that nothing writes.
     """
-    found = outputs_of(inputs, outcome)
-    results = [output for output in found if output.name.startswith("result")]
-    in_order = iter(results if results else found)
+    outputs = outputs_of(inputs, outcome)
+    results = [output for output in outputs if output.name.startswith("result")]
+    in_order = iter(results if results else outputs)
     findings: list[Finding] = []
     for output in expected:
         if output.name.startswith("argument"):
@@ -163,33 +163,43 @@ def compare_with_files(outcome: Outcome, expected: Mapping[int, np.ndarray], tol
     return findings
 
 
-def compare(name: str, found: np.ndarray, want: np.ndarray, tolerance: float | None = None) -> list[Finding]:
+def compare(name: str, actual: np.ndarray, expected: np.ndarray, tolerance: float | None = None) -> list[Finding]:
     """Compares two arrays element by element; integers must be equal.
 
     Args:
         name: of the output, for the message.
-        found, want: of the same shape; `want` may be of a wider type.
-        tolerance: largest error relative to the larger of the element and the root mean square of `want`. None for the
-            square root of the machine epsilon of the narrower type: 3.5e-4 for f32, 3.1e-2 for f16, 8.8e-2 for bf16.
-            Sums of a kernel have another order than those of its reference, and the root leaves room for that.
+        actual, expected: of the same shape; `expected` may be of a wider type.
+        tolerance: largest error relative to the larger of the element and the root mean square of `expected`. None
+            for the square root of the machine epsilon of the narrower type: 3.5e-4 for f32, 3.1e-2 for f16, 8.8e-2 for
+            bf16. Sums of a kernel have another order than those of its reference, and the root leaves room for that.
 
     Returns:
         No finding, or one that counts the wrong elements and names the first.
     """
-    if found.dtype.kind == "V" or want.dtype.kind == "V":
-        want = want.view(found.dtype) if want.dtype.itemsize == found.dtype.itemsize else want
-    if found.shape != want.shape:
-        return [Finding(WRONG, f"{name} is {_shape(found)}, and {_shape(want)} is expected")]
-    is_exact = _is_exact(want.dtype)
-    limit = 0.0 if is_exact else _tolerance(found, want) if tolerance is None else tolerance
+    if actual.dtype.kind == "V" or expected.dtype.kind == "V":
+        expected = expected.view(actual.dtype) if expected.dtype.itemsize == actual.dtype.itemsize else expected
+    if actual.shape != expected.shape:
+        return [Finding(WRONG, f"{name} is {_shape(actual)}, and {_shape(expected)} is expected")]
+    is_exact = _is_exact(expected.dtype)
+    limit = 0.0 if is_exact else _tolerance(actual, expected) if tolerance is None else tolerance
     with np.errstate(all="ignore"):
-        got, due = (array if is_exact else array.astype(np.float64) for array in (found, want))
+        actual_values, expected_values = (
+            array if is_exact else array.astype(np.float64) for array in (actual, expected)
+        )
         if is_exact:
-            wrong = got != due
+            wrong = actual_values != expected_values
         else:
-            mean = math.sqrt(float(np.mean(np.square(due[np.isfinite(due)])))) if np.isfinite(due).any() else 0.0
-            close = np.isfinite(due) & (np.abs(got - due) <= limit * np.maximum(np.abs(due), mean))
-            wrong = ~(close | (got == due) | (np.isnan(got) & np.isnan(due)))
+            mean = (
+                math.sqrt(float(np.mean(np.square(expected_values[np.isfinite(expected_values)]))))
+                if np.isfinite(expected_values).any()
+                else 0.0
+            )
+            close = np.isfinite(expected_values) & (
+                np.abs(actual_values - expected_values) <= limit * np.maximum(np.abs(expected_values), mean)
+            )
+            wrong = ~(
+                close | (actual_values == expected_values) | (np.isnan(actual_values) & np.isnan(expected_values))
+            )
     count = int(np.count_nonzero(wrong))
     if not count:
         return []
@@ -198,14 +208,14 @@ def compare(name: str, found: np.ndarray, want: np.ndarray, tolerance: float | N
     return [
         Finding(
             WRONG,
-            f"{name}: {count} of {found.size} elements are not what is expected{within}; the first is "
-            f"[{', '.join(map(str, first))}]: {found[first]}, expected {want[first]}",
+            f"{name}: {count} of {actual.size} elements are not what is expected{within}; the first is "
+            f"[{', '.join(map(str, first))}]: {actual[first]}, expected {expected[first]}",
         )
     ]
 
 
-def _tolerance(found: np.ndarray, want: np.ndarray) -> float:
-    return math.sqrt(max(_epsilon(array.dtype) for array in (found, want)))
+def _tolerance(actual: np.ndarray, expected: np.ndarray) -> float:
+    return math.sqrt(max(_epsilon(array.dtype) for array in (actual, expected)))
 
 
 def _epsilon(dtype: np.dtype) -> float:

@@ -80,16 +80,16 @@ class Convergence:
         self.last: Fiber | None = None
         group.convergences.append(self)
 
-    def arrive(self, fiber: Fiber, mask: np.ndarray, arrived: list) -> None:
+    def arrive(self, fiber: Fiber, mask: np.ndarray, lane_values: list) -> None:
         """Lets lanes of a fiber arrive, with their values; continues with all lanes after the last arrival.
 
         Args:
             fiber: whose lanes arrive.
             mask: bool array (T,) of those lanes.
-            arrived: their values, one for each of `slots`.
+            lane_values: their values, one for each of `slots`.
         """
         self.arrived |= mask
-        self.parts.append((mask, arrived))
+        self.parts.append((mask, lane_values))
         self.last = fiber
         if (self.arrived == self.expected).all():
             self._go_on(self.expected)
@@ -130,17 +130,17 @@ class Convergence:
         assert last is not None
         env = list(last.env)
         masks = [part & mask for part, _ in self.parts]
-        here = [number for number, part in enumerate(masks) if part.any()]
+        part_numbers = [number for number, part in enumerate(masks) if part.any()]
         for number, slot in enumerate(self.slots):
             env[slot] = values.merge(
-                [self.parts[part][1][number] for part in here],
-                [masks[part] for part in here],
+                [self.parts[part][1][number] for part in part_numbers],
+                [masks[part] for part in part_numbers],
                 group.count,
                 group.rank_of(slot),
             )
         stack = last.stack[: last.stack.index(self)] if self in last.stack else list(last.stack)
         group.ready.append(Fiber(group, last.code, self.place + 1, env, mask, stack))
-        self.parts = [(part & ~mask, arrived) for part, arrived in self.parts if (part & ~mask).any()]
+        self.parts = [(part & ~mask, lane_values) for part, lane_values in self.parts if (part & ~mask).any()]
         self.expected = self.expected & ~mask
         self.arrived = self.arrived & ~mask
         if not self.expected.any():
@@ -159,7 +159,7 @@ class Fiber:
         env: values by slot.
         stack: the reconvergence points ahead, the outermost first.
         pending: what the op that waits has done already; it is executed again.
-        acts_for: who does what an active lane does: "" for the lane itself, "warp" for the threads of its warp
+        acts_for: the threads that an active lane represents: "" for the lane itself, "warp" for the threads of its warp
             together, "matrix" for them as they move a matrix, "others" for some threads that would do the same.
         warpgroups: those of the active lanes, where they are known (`asynchronous.warpgroups`).
     """
@@ -246,9 +246,9 @@ class Fiber:
         """Returns the same fiber with one thread a warp, for operations of a whole warp."""
         mask = np.zeros(self.count, bool)
         mask[self.lanes[np.unique(self.group.warp_of_lane[self.lanes], return_index=True)[1]]] = True
-        made = Fiber(self.group, self.code, self.place, self.env, mask, self.stack)
-        made.acts_for = "warp"
-        return made
+        fiber = Fiber(self.group, self.code, self.place, self.env, mask, self.stack)
+        fiber.acts_for = "warp"
+        return fiber
 
     def first(self, value: Value, rank: int = 0) -> Value:
         """Returns the first active lane's part of a value.

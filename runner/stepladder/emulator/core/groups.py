@@ -62,10 +62,10 @@ class Group:
     """Blocks that see each other's shared memory: one, or those of a cluster; the host is a group of one thread.
 
     Attributes:
-        number: among the groups of a launch; `name` says it to people.
+        number: of the group in its launch; `name` is its text in messages.
         block_ids: of each block, arrays (blocks, 3).
         threads: of a block; `count` of all.
-        warp: threads of a warp, or of a subgroup where a kernel says its size.
+        warp: threads of a warp, or of a subgroup where a kernel states its size.
         thread_id, block_id: x, y, z, each an int array (T,), or an int where there is one.
         warp_of_lane, block_of_lane, thread_of_lane: int arrays (T,).
         all_lanes, all_warps: their indices; `all_active` is the mask (T,) of all threads.
@@ -158,17 +158,17 @@ class Group:
 
     # Recorded by the timeline, if there is one.
 
-    def begins(self, row: str, op: Instruction, flight: object, what: str = "") -> None:
+    def begins(self, row: str, op: Instruction, flight: object, description: str = "") -> None:
         """Notes that an asynchronous operation begins.
 
         Args:
             row: of the timeline.
             op: that begins it.
             flight: the operation; the same object is given to `ends`.
-            what: details for people.
+            description: details, for the timeline.
         """
         if self.machine.timeline is not None:
-            self.machine.timeline.begins(self, row, op, flight, what)
+            self.machine.timeline.begins(self, row, op, flight, description)
 
     def ends(self, flight: object) -> None:
         """Notes that an asynchronous operation is complete.
@@ -203,8 +203,8 @@ class Group:
         Args:
             size: bytes of one copy.
         """
-        used = max((memory.address + memory.size for memory in self.private.values()), default=PRIVATE_BASE)
-        address = -(-used // _OWN_ALIGNMENT) * _OWN_ALIGNMENT
+        end = max((memory.address + memory.size for memory in self.private.values()), default=PRIVATE_BASE)
+        address = -(-end // _OWN_ALIGNMENT) * _OWN_ALIGNMENT
         return Allocation(size, copies=self.count, space="private", address=address, name="a thread's own memory")
 
     # Running.
@@ -225,11 +225,11 @@ class Group:
 
     def about_to_end(self) -> np.ndarray:
         """Returns the threads that have ended, or wait for others only to end beside them: bool array (T,)."""
-        found = self.finished.copy()
+        threads = self.finished.copy()
         for convergence in self.convergences:
             if convergence.is_in_front_of(_ENDS):
-                found |= convergence.arrived
-        return found
+                threads |= convergence.arrived
+        return threads
 
     def run(self) -> bool:
         """Runs until all threads have ended or all wait; returns whether any instruction was executed."""
@@ -265,8 +265,8 @@ class Group:
         """Runs a fiber until it waits, splits or ends; returns whether it executed anything."""
         code, env, machine = fiber.code, fiber.env, self.machine
         machine.current = fiber
-        done = 0
-        allowed = machine.max_steps - machine.steps
+        executed_steps = 0
+        step_limit = machine.max_steps - machine.steps
         timeline = machine.timeline
         began, first = (timeline.now, code[fiber.place]) if timeline is not None else (0, None)
         fiber.blocked = None
@@ -281,10 +281,10 @@ class Group:
                 elif results and result is not None:
                     for slot, value in zip(results, result):
                         env[slot] = value
-                done += 1
+                executed_steps += 1
                 if timeline is not None:
                     timeline.now += 1
-                if done > allowed:
+                if executed_steps > step_limit:
                     text = f"stopped after {machine.max_steps} steps, at {op.name}: an endless loop?"
                     raise TooManySteps(text, op.location)
         except Blocked as blocked:
@@ -292,7 +292,7 @@ class Group:
             fiber.blocked = blocked
             self.blocked.append(fiber)
             if blocked.pauses:
-                machine.steps += done
+                machine.steps += executed_steps
                 return False
         except _SURPRISES as error:
             raise StepladderError(
@@ -303,17 +303,17 @@ class Group:
             error.location = error.location or op.location
             raise
         except Left:
-            done += 1
+            executed_steps += 1
             if machine.stopped:
                 self.ready.clear()
                 self.blocked.clear()
                 self.convergences.clear()
         finally:
-            machine.steps += done
+            machine.steps += executed_steps
             if timeline is not None and first is not None:
                 reason = fiber.blocked.reason if fiber.blocked is not None else None
                 timeline.executed(fiber, began, first, op, reason)
-        return done > 0
+        return executed_steps > 0
 
     def waiting(self) -> list[str]:
         """Returns a line for each wait, for the message about a deadlock."""

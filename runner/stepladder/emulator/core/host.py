@@ -122,12 +122,12 @@ def verify_memref(fiber: Fiber, op: Instruction, actual: Value, expected: Value)
         return -1
     relative = _CLOSE.get(_element(op, actual).name)
     with np.errstate(all="ignore"):
-        same = (
+        is_equal = (
             left == right
             if relative is None
             else np.isfinite(left) & np.isfinite(right) & (np.abs(left - right) <= relative * np.abs(right))
         )
-    return int((~same).sum())
+    return int((~is_equal).sum())
 
 
 @brings("printI64", "printU64", "printF16", "printBF16", "printF32", "printF64")

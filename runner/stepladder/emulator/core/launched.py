@@ -71,7 +71,7 @@ class BoundKernel(Runnable):
     Args:
         name: of the kernel, `location` where it is.
         program: that has it.
-        granularity: of what the sanitizer looks at as one.
+        granularity: the size of what the sanitizer tracks as one.
         arguments: what it is given, in order.
         launch: how it is launched.
 
@@ -124,18 +124,18 @@ class BoundKernel(Runnable):
             f"kernel {self.function.name} with these arguments",
             location=self.function.location,
         )
-        found = []
+        inputs = []
         for argument in self.arguments:
             type_ = argument.type
             if isinstance(type_, types.Scalar):
-                found.append(np.array(argument.value).astype(type_.dtype))
+                inputs.append(np.array(argument.value).astype(type_.dtype))
             elif argument.fill:
-                found.append(argument.filled())
+                inputs.append(argument.filled())
             elif type_.element.is_float:
-                found.append(generator.standard_normal(type_.static_shape, np.float32).astype(type_.element.dtype))
+                inputs.append(generator.standard_normal(type_.static_shape, np.float32).astype(type_.element.dtype))
             else:
-                found.append(generator.integers(-8, 9, type_.static_shape).astype(type_.element.dtype))
-        return found
+                inputs.append(generator.integers(-8, 9, type_.static_shape).astype(type_.element.dtype))
+        return inputs
 
     def check_inputs(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Returns the initial content of each argument: the inputs for arrays, in order, and the values of scalars.
@@ -144,7 +144,7 @@ class BoundKernel(Runnable):
             inputs: one for each argument that is memory, of its shape and type.
 
         Raises:
-            StepladderError: another number of them, or one of another shape or type; says what would be accepted.
+            StepladderError: another number of them, or another shape or type; the message names what is accepted.
         """
         name, location = self.function.name, self.function.location
         memory = [number for number, argument in enumerate(self.arguments) if argument.is_memory]
@@ -152,7 +152,7 @@ class BoundKernel(Runnable):
             raise StepladderError(
                 f"kernel {name} takes {len(memory)} arrays, and {len(inputs)} inputs were given", location=location
             )
-        found = [np.array(argument.value).astype(argument.type.element.dtype) for argument in self.arguments]
+        arrays = [np.array(argument.value).astype(argument.type.element.dtype) for argument in self.arguments]
         for number, array in zip(memory, inputs):
             type_ = self.arguments[number].type
             dtype = type_.element.dtype
@@ -164,8 +164,8 @@ class BoundKernel(Runnable):
                     f"{number} of kernel {name} is {'x'.join(map(str, type_.shape))} of {dtype}",
                     location=location,
                 )
-            found[number] = array
-        return found
+            arrays[number] = array
+        return arrays
 
     def execute(self, machine: Machine, inputs: Sequence) -> tuple[list[np.ndarray | None], list]:
         """Launches the kernel and reads its arguments.
@@ -179,26 +179,26 @@ class BoundKernel(Runnable):
         """
         with np.errstate(all="ignore"):
             allocations = self.begin(machine, inputs)
-        held: list[np.ndarray | None] = []
+        contents: list[np.ndarray | None] = []
         for number, (argument, allocation) in enumerate(zip(self.arguments, allocations)):
-            held.append(None if allocation is None else argument.held(allocation))
+            contents.append(None if allocation is None else argument.held(allocation))
             if allocation is not None and argument.is_output and machine.sanitize:
                 _check_written(machine, number, argument, allocation)
-        return held, []
+        return contents, []
 
 
 def _check_written(machine: Machine, number: int, argument: Argument, allocation: Allocation) -> None:
     """Adds a finding where an output has elements that no thread and no copy has written."""
     granules = allocation.ever_written
     places = argument.positions()
-    written = np.zeros(places.shape, bool)
+    is_written = np.zeros(places.shape, bool)
     if granules is not None:
-        written = granules[places * argument.type.element.bytes // machine.granularity.elsewhere]
-    missing = np.argwhere(~written)
+        is_written = granules[places * argument.type.element.bytes // machine.granularity.elsewhere]
+    missing = np.argwhere(~is_written)
     if len(missing):
         machine.findings.add(
             UNWRITTEN,
-            f"argument{number}: {len(missing)} of {written.size} elements are never written; the first is "
+            f"argument{number}: {len(missing)} of {is_written.size} elements are never written; the first is "
             f"[{', '.join(map(str, missing[0]))}]",
         )
 

@@ -25,23 +25,23 @@ class Liveness:
         self, graph: Graph, code: Mapping[int, Sequence[Instruction]], end: int, results: Sequence[int]
     ) -> None:
         self.graph = graph
-        used: dict[int, int] = {}
+        used_slots: dict[int, int] = {}
         self.assigned: dict[int, int] = {}
         for number, instructions in code.items():
-            used[number], self.assigned[number] = data_flow(instructions)
+            used_slots[number], self.assigned[number] = data_flow(instructions)
         for slot in results:
-            used[end] |= 1 << slot
+            used_slots[end] |= 1 << slot
         self.live = dict.fromkeys(self.assigned, 0)
-        changed = True
-        while changed:
-            changed = False
+        is_changed = True
+        while is_changed:
+            is_changed = False
             for number in reversed(self.assigned):
                 behind = 0
                 for successor in graph.successors[number]:
                     behind |= self.live[successor]
-                needed = used[number] | behind & ~self.assigned[number]
-                if needed != self.live[number]:
-                    self.live[number], changed = needed, True
+                live_slots = used_slots[number] | behind & ~self.assigned[number]
+                if live_slots != self.live[number]:
+                    self.live[number], is_changed = live_slots, True
 
     def set_join(self, branch: Instruction, number: int, starts: Mapping[int, int]) -> None:
         """Sets where the paths of a branch join, and the slots that are merged there from each path.
@@ -54,10 +54,10 @@ class Liveness:
         after = self.graph.after[number]
         branch.attributes["join"] = None if after is None else starts[after]
         if after is not None:
-            computed = 0
+            assigned_slots = 0
             for block in self.graph.between(number, after):
-                computed |= self.assigned[block]
-            branch.attributes["slots"] = tuple(bits_of(self.live[after] & computed))
+                assigned_slots |= self.assigned[block]
+            branch.attributes["slots"] = tuple(bits_of(self.live[after] & assigned_slots))
 
 
 def bits_of(bits: int) -> Iterator[int]:
@@ -81,18 +81,18 @@ def data_flow(code: Sequence[Instruction]) -> tuple[int, int]:
     Returns:
         Two integers with one bit for each slot.
     """
-    used = assigned = 0
+    used_slots = assigned_slots = 0
     for op in code:
         for slot in op.operands:
-            used |= (1 << slot) & ~assigned
+            used_slots |= (1 << slot) & ~assigned_slots
         for body in op.regions:
             inner, own = data_flow(body.code)
             for slot in body.yields:
                 inner |= (1 << slot) & ~own
             for slot in body.arguments:
                 inner &= ~(1 << slot)
-            used |= inner & ~assigned
+            used_slots |= inner & ~assigned_slots
         # A loop of another dialect assigns its results where threads leave it.
         for slot in (*op.results, *op.attributes.get("slots", ())):
-            assigned |= 1 << slot
-    return used, assigned
+            assigned_slots |= 1 << slot
+    return used_slots, assigned_slots

@@ -124,7 +124,7 @@ class Machine:
 
         Raises:
             Stopped: the program ended itself, as `abort` does.
-            StepladderError: an op in a form that the emulator does not know, or more than `max_steps`.
+            StepladderError: an op in a form that the emulator does not support, or more than `max_steps`.
         """
         if self._depth == _DEPTH:
             raise StepladderError(
@@ -155,7 +155,7 @@ class Machine:
             arguments: a value for each of its arguments, in the forms of `values`.
 
         Raises:
-            StepladderError: an op in a form that the emulator does not know, or more than `max_steps`.
+            StepladderError: an op in a form that the emulator does not support, or more than `max_steps`.
         """
         try:
             results = self.call(function, arguments)
@@ -198,7 +198,7 @@ class Machine:
             self.counters.blocks += math.prod(grid)
         clusters = [size // of for size, of in zip(grid, cluster)]
         total = math.prod(clusters)
-        most: float = launch_limits.resident(math.prod(block), window_bytes) if self.sanitize else math.inf
+        resident_limit: float = launch_limits.resident(math.prod(block), window_bytes) if self.sanitize else math.inf
         is_dependent = dependent or dependent_launch.is_dependent(code)
         self._is_dependent = is_dependent
         active, self.unfinished = self.unfinished, []
@@ -208,8 +208,10 @@ class Machine:
         several = not active and processes.can_part(self, code)
 
         def start(number: int) -> Group:
-            which = total - 1 - number if self.reverses_blocks else number
-            group = self._group(first + which, which, grid, block, cluster, clusters, window_bytes, layout, warp)
+            block_number = total - 1 - number if self.reverses_blocks else number
+            group = self._group(
+                first + block_number, block_number, grid, block, cluster, clusters, window_bytes, layout, warp
+            )
             if is_dependent:
                 group.sanitizer.begin_before_launch(triggers_late)
                 if triggers_late:
@@ -225,9 +227,9 @@ class Machine:
             while any([group.run() for group in active]) and len(active) > 1:
                 active = [group for group in active if not group.is_done]
             active = [group for group in active if not group.is_done]
-            if number + 1 < total and sum(group.blocks for group in active) >= most:
-                self._report_residency(active, most)
-                most = math.inf
+            if number + 1 < total and sum(group.blocks for group in active) >= resident_limit:
+                self._report_residency(active, resident_limit)
+                resident_limit = math.inf
             several = several and not active
             if several and (total - 1 - number) * (time.process_time() - began) > processes.WORTH:
                 several = False
@@ -285,14 +287,14 @@ class Machine:
         name = f"block ({place})" if len(ids) == 1 else f"the cluster at block ({place})"
         return Group(self, key, name, ids, block, grid, cluster, window_bytes=window_bytes, layout=layout, warp=warp)
 
-    def _report_residency(self, waiting: list[Group], most: float) -> None:
+    def _report_residency(self, waiting: list[Group], resident_limit: float) -> None:
         """Reports as many blocks that wait as a GPU holds, where others have not begun."""
         fiber = next((fiber for group in waiting for fiber in group.blocked), None)
         if fiber is None:
             return
         self.findings.add(
             "deadlock",
-            f"{int(most)} resident blocks, as many as a GPU holds, wait for blocks that have not started: "
+            f"{int(resident_limit)} resident blocks, as many as a GPU holds, wait for blocks that have not started: "
             f"{waiting[0].waiting()[0]}",
             fiber.code[fiber.place],
         )

@@ -52,7 +52,7 @@ class ModuleKernel:
         name: of the kernel; `location` where it is.
 
     Raises:
-        StepladderError: no such kernel; ops that the emulator does not know, all of them.
+        StepladderError: no such kernel; ops that the emulator does not support, all of them.
     """
 
     def __init__(self, module: ir.Module, name: str | None, file: str) -> None:
@@ -70,12 +70,12 @@ class ModuleKernel:
 
     def default_arguments(self) -> list[Argument] | None:
         """Returns arguments for memrefs of static shape, None where a parameter is something else."""
-        found = []
+        arguments = []
         for type_ in self.function.argument_types:
             if not isinstance(type_, types.Buffer) or not type_.shape or None in type_.shape:
                 return None
-            found.append(Argument("", types.Buffer(type_.shape, type_.element, (), 0, "global")))
-        return found
+            arguments.append(Argument("", types.Buffer(type_.shape, type_.element, (), 0, "global")))
+        return arguments
 
     def bound(self, arguments: Sequence[Argument], launch: Launch) -> BoundKernel:
         """Returns the kernel with arguments and a launch.
@@ -85,7 +85,7 @@ class ModuleKernel:
             launch: a cluster of one block is replaced by the one that the kernel is compiled for.
 
         Raises:
-            StepladderError: arguments that do not fit the parameters; says what would be accepted.
+            StepladderError: arguments that do not fit the parameters; the message names what is accepted.
         """
         if launch.cluster == (1, 1, 1):
             launch = replace(launch, cluster=cluster_of(self.function.attributes) or launch.cluster)
@@ -99,15 +99,15 @@ class ModuleKernel:
             raise self.refused(
                 f"takes {len(parameters)} arguments, and {len(arguments)} were given: {self.describe_parameters()}"
             )
-        made, place = [], 0
+        bound_arguments, place = [], 0
         for number, (argument, count) in enumerate(zip(arguments, counts)):
             type_ = parameters[place]
             if place in self.maps:
                 type_ = types.Opaque(self.maps[place])
-            fitted = self._expanded(argument) if count > 1 else self._fitted(number, argument, type_)
-            made.append(fitted)
+            converted = self._expanded(argument) if count > 1 else self._fitted(number, argument, type_)
+            bound_arguments.append(converted)
             place += count
-        return BoundModuleKernel(self, made, counts, launch)
+        return BoundModuleKernel(self, bound_arguments, counts, launch)
 
     def refused(self, text: str) -> StepladderError:
         """Returns the error for an argument that the kernel does not accept.
@@ -124,30 +124,30 @@ class ModuleKernel:
         """Returns an argument in the layout of a parameter.
 
         Raises:
-            StepladderError: it does not fit; says what would.
+            StepladderError: it does not fit; the message names what would.
         """
-        accepted = None
+        accepted_form = None
         if isinstance(type_, types.Buffer) and type_.space in ("global", ""):
             if argument.is_memory and not argument.box and _fits(argument, type_):
                 return replace(argument, type=_laid_out(argument, type_))
             sizes = type_.shape or (1,)
-            accepted = f"an array such as {'x'.join(str(size or 16) for size in sizes)}x{type_.element.name}"
+            accepted_form = f"an array such as {'x'.join(str(size or 16) for size in sizes)}x{type_.element.name}"
         elif isinstance(type_, types.Scalar):
             if not argument.is_memory and _same_number(argument.type.element, type_):
                 return replace(argument, type=type_)
-            accepted = f"a scalar such as 7:{type_.name}"
+            accepted_form = f"a scalar such as 7:{type_.name}"
         elif isinstance(type_, types.Opaque) and type_.text in _POINTERS:
             if argument.is_memory:
                 return replace(argument, type=_row_major(argument))
-            accepted = "an array such as 64x64xf32, or with a box, such as 64x64xf16[64x64,128b], a TMA descriptor"
+            accepted_form = "an array such as 64x64xf32, or with a box, such as 64x64xf16[64x64,128b], a TMA descriptor"
         elif isinstance(type_, types.Opaque) and type_.text.startswith(_TENSOR_MAP):
             if argument.is_memory:
                 return self._with_box(number, argument, type_.text)
-            accepted = "an array such as 64x64xf16, for whose TMA descriptor the type has the box"
-        if accepted is None:
+            accepted_form = "an array such as 64x64xf16, for whose TMA descriptor the type has the box"
+        if accepted_form is None:
             raise self.refused(f"has the parameter {number} of type {_text(type_)}, which no argument can be given for")
         raise self.refused(
-            f"takes {_text(type_)} as argument {number}, and {_given(argument)} was given: give {accepted}"
+            f"takes {_text(type_)} as argument {number}, and {_given(argument)} was given: give {accepted_form}"
         )
 
     def _with_box(self, number: int, argument: Argument, text: str) -> Argument:
@@ -195,19 +195,21 @@ class BoundModuleKernel(BoundKernel):
         function, launch = self.kernel.function, self.launch
         window, layout = lay_out(function.code, launch.dynamic)
         op = Instruction("launch", _nothing, location=function.location)
-        asked = asked_of(function.code, launch.grid, launch.block, launch.cluster, launch.dynamic, function.attributes)
+        requirements = asked_of(
+            function.code, launch.grid, launch.block, launch.cluster, launch.dynamic, function.attributes
+        )
         findings = machine.findings if machine.sanitize else None
-        is_possible = check_launch(findings, op, asked, function.attributes, function.chips)
+        is_possible = check_launch(findings, op, requirements, function.attributes, function.chips)
         allocations: list[Allocation | None] = []
-        given: list = []
+        argument_values: list = []
         for number, (argument, array, count) in enumerate(zip(self.arguments, inputs, self.counts)):
             memory = argument.placed(machine, array, f"argument {number}", allocations)
-            given += self._passed(number, argument, memory, array, count)
+            argument_values += self._passed(number, argument, memory, array, count)
             allocations.append(memory)
 
         def env_of(group: Group) -> list:
             env: list = [None] * len(group.machine.program.slot_types)
-            for slot, value in zip(function.arguments, given):
+            for slot, value in zip(function.arguments, argument_values):
                 env[slot] = value
             return env
 
@@ -244,7 +246,7 @@ class BoundModuleKernel(BoundKernel):
 
 def _tensor_maps(module: ir.Module, name: str) -> dict[int, str]:
     """Returns the TMA descriptors that a kernel casts pointers to: their types by index of the parameter."""
-    found = {}
+    descriptors = {}
     for op in walk(module, "builtin.unrealized_conversion_cast"):
         owner = op.operands[0].owner if len(op.operands) else None
         if isinstance(owner, ir.Block) and str(op.results[0].type).startswith(_TENSOR_MAP):
@@ -254,8 +256,8 @@ def _tensor_maps(module: ir.Module, name: str) -> dict[int, str]:
                     names.insert(0, ir.StringAttr(scope.attributes["sym_name"]).value)
                 scope = scope.parent
             if "::".join(names) == name:
-                found[ir.BlockArgument(op.operands[0]).arg_number] = str(op.results[0].type)
-    return found
+                descriptors[ir.BlockArgument(op.operands[0]).arg_number] = str(op.results[0].type)
+    return descriptors
 
 
 def _nothing(*args: Value) -> None:
@@ -274,12 +276,12 @@ def _assign(parameters: Sequence[types.Type], arguments: list[Argument]) -> list
     """Returns how many parameters each argument takes, such that all are taken; None where that is impossible."""
     if len(parameters) == len(arguments):
         return [1] * len(arguments)
-    failed: set[_Place] = set()
+    failed_places: set[_Place] = set()
 
     def rest(place: _Place) -> list[int] | None:
         if place.argument == len(arguments):
             return [] if place.parameter == len(parameters) else None
-        if place in failed:
+        if place in failed_places:
             return None
         sizes = [1]
         argument = arguments[place.argument]
@@ -289,10 +291,10 @@ def _assign(parameters: Sequence[types.Type], arguments: list[Argument]) -> list
                 sizes.insert(0, fields)
         for size in sizes:
             if place.parameter + size <= len(parameters):
-                found = rest(_Place(place.argument + 1, place.parameter + size))
-                if found is not None:
-                    return [size, *found]
-        failed.add(place)
+                remaining_counts = rest(_Place(place.argument + 1, place.parameter + size))
+                if remaining_counts is not None:
+                    return [size, *remaining_counts]
+        failed_places.add(place)
         return None
 
     return rest(_Place(0, 0))
@@ -307,18 +309,18 @@ def _is_expanded(parameters: Sequence[types.Type], fields: int) -> bool:
 
 
 def _fits(argument: Argument, type_: types.Buffer) -> bool:
-    given = argument.type
+    argument_type = argument.type
     if not type_.shape:  # one element
-        return given.element == type_.element and given.shape == (1,)
+        return argument_type.element == type_.element and argument_type.shape == (1,)
     return (
-        given.element == type_.element
-        and len(given.shape) == len(type_.shape)
-        and all(size in (None, own) for size, own in zip(type_.shape, given.shape))
+        argument_type.element == type_.element
+        and len(argument_type.shape) == len(type_.shape)
+        and all(size in (None, own) for size, own in zip(type_.shape, argument_type.shape))
     )
 
 
-def _same_number(given: types.Scalar, wanted: types.Scalar) -> bool:
-    return given == wanted or (wanted == types.INDEX and given.is_integer)
+def _same_number(actual: types.Scalar, expected: types.Scalar) -> bool:
+    return actual == expected or (expected == types.INDEX and actual.is_integer)
 
 
 def _row_major(argument: Argument) -> types.Buffer:
@@ -370,11 +372,15 @@ def _kernel(functions: dict[str, Function], name: str | None, file: str) -> Func
         if len(kernels) > 1:
             raise StepladderError("there are several kernels: select one by --kernel", location=file, notes=notes)
         return next(iter(kernels.values()))
-    wanted = name.lstrip("@").replace("::@", "::")
-    found = [key for key in kernels if key == wanted or key.rsplit("::", 1)[-1] == wanted]
-    if not found:
+    kernel_name = name.lstrip("@").replace("::@", "::")
+    matches = [key for key in kernels if key == kernel_name or key.rsplit("::", 1)[-1] == kernel_name]
+    if not matches:
         names = [key.rsplit("::", 1)[-1] for key in kernels]
-        raise StepladderError(f"there is no kernel @{wanted}{suggest(wanted, names)}", location=file, notes=notes)
-    if len(found) > 1 and wanted not in found:
-        raise StepladderError(f"there are several kernels @{wanted}: say of which module", location=file, notes=notes)
-    return kernels[wanted if wanted in found else found[0]]
+        raise StepladderError(
+            f"there is no kernel @{kernel_name}{suggest(kernel_name, names)}", location=file, notes=notes
+        )
+    if len(matches) > 1 and kernel_name not in matches:
+        raise StepladderError(
+            f"there are several kernels @{kernel_name}: say of which module", location=file, notes=notes
+        )
+    return kernels[kernel_name if kernel_name in matches else matches[0]]

@@ -60,14 +60,14 @@ class Places:
         fiber = self.machine.current
         if fiber is None or fiber.group.is_host:
             return []
-        found = []
+        notes = []
         for address, memory in list(dict.fromkeys(_BYTE.findall(message)))[:_MAX]:
             text = self._text(fiber, int(address, 16), memory)
             if text:
-                found.append(f"byte {address} of {memory or 'shared memory'} is {text}")
+                notes.append(f"byte {address} of {memory or 'shared memory'} is {text}")
         if op is not None and fiber.place and fiber.code[fiber.place - 1] is op:
-            found += _iterations(fiber, op)
-        return found
+            notes += _iterations(fiber, op)
+        return notes
 
     def _text(self, fiber: Fiber, byte: int, memory: str) -> str:
         """Returns the text that describes a byte; empty where it is not known."""
@@ -127,9 +127,9 @@ def _index(view: MemRef, byte: int) -> list[int] | None:
 
 def _name(op: Instruction) -> str:
     """Returns the name of what an op defines, with its location, or the op and its location."""
-    found = _LOCATION.fullmatch(op.location)
-    if found is not None:
-        line, column = linecache.getline(found[1], int(found[2])), int(found[3]) - 1
+    match = _LOCATION.fullmatch(op.location)
+    if match is not None:
+        line, column = linecache.getline(match[1], int(match[2])), int(match[3]) - 1
         name = _DEFINED.search(line[:column]) or _ARGUMENT.match(line[column:])
         if name is not None:
             return f"%{name[1]} ({op.location})"
@@ -141,9 +141,9 @@ def _iterations(fiber: Fiber, op: Instruction) -> Iterator[str]:
     for loop in loops:
         number, first, step = (_of(fiber, slot) for slot in (loop.number, loop.first, loop.step))
         if number is not None and first is not None and step:
-            where = f" at {loop.location}" if loop.location else ""
+            location = f" at {loop.location}" if loop.location else ""
             iteration = (number - first) // step
-            yield f"in iteration {iteration} of {loop.name}{where}, where its induction variable is {number}"
+            yield f"in iteration {iteration} of {loop.name}{location}, where its induction variable is {number}"
 
 
 def _of(fiber: Fiber, slot: int) -> int | None:

@@ -58,8 +58,8 @@ def memref_head(address: int, offset: int, sizes: Sequence[int], strides: Sequen
         offset: in elements.
         sizes, strides: of each dimension, in elements.
     """
-    listed = (", ".join(map(str, numbers)) for numbers in (sizes, strides))
-    sizes_text, strides_text = listed
+    texts = (", ".join(map(str, numbers)) for numbers in (sizes, strides))
+    sizes_text, strides_text = texts
     return (
         f"Unranked Memref base@ = {address:#x} rank = {len(sizes)} offset = {offset} sizes = [{sizes_text}] "
         f"strides = [{strides_text}]"
@@ -90,15 +90,15 @@ def variadic(text: str) -> list[tuple[int, int, str]]:
     Args:
         text: the format.
     """
-    found: list[tuple[int, int, str]] = []
+    specifiers: list[tuple[int, int, str]] = []
     place = 0
     for _, _, _, length, letter in _SPECIFIER.findall(text):
         if letter != "%":
             size = 8 if letter in "eEfFgGaAsp" or length in ("l", "ll", "j", "z", "t") else 4
             place = -(-place // size) * size
-            found.append((place, 8 * size, letter))
+            specifiers.append((place, 8 * size, letter))
             place += size
-    return found
+    return specifiers
 
 
 def formatted(text: str, arguments: Sequence[tuple]) -> str:
@@ -108,15 +108,15 @@ def formatted(text: str, arguments: Sequence[tuple]) -> str:
         text: the format.
         arguments: for each specifier a scalar, or a text, and its width in bits.
     """
-    rest = list(arguments)
+    remaining = list(arguments)
 
-    def one(found: re.Match) -> str:
-        flags, width, precision, _, letter = found.groups()
+    def one(match: re.Match) -> str:
+        flags, width, precision, _, letter = match.groups()
         if letter == "%":
             return "%"
-        if not rest:
-            return found[0]
-        value, bits = rest.pop(0)
+        if not remaining:
+            return match[0]
+        value, bits = remaining.pop(0)
         form = f"%{flags}{width or ''}{precision or ''}"
         match letter:
             case "d" | "i":

@@ -1,6 +1,6 @@
 """Executes the blocks of a launch in several processes, where the outcome is that of one process.
 
-Each process executes a part of the blocks, writes global memory that all share, and says which granules its blocks
+Each process executes a part of the blocks, writes global memory that all share, and reports which granules its blocks
 wrote and read. Where a block touches what a block of another process wrote, has a finding, waits for another block, or
 does anything else that others could see, the memory is set back, and the blocks run one after the other.
 """
@@ -69,7 +69,7 @@ def can_part(machine: Machine, code: Sequence[Instruction]) -> bool:
         and hasattr(os, "fork")
         and machine.sanitize
         and machine.timeline is None
-        and not machine.findings.found
+        and not machine.findings.by_key
         and not machine.published
         and not any(_COMMUNICATES.search(op.name) for op in code)
     )
@@ -104,13 +104,13 @@ def run_parts(machine: Machine, numbers: Sequence[int], start: Callable[[int], G
         machine.steps += part.steps
         if machine.counters is not None and part.counters is not None:
             machine.counters.add(part.counters)
-        for number, touched in part.touched.items():
+        for number, accesses in part.touched.items():
             allocation = allocations[number]
-            wrote = np.unpackbits(touched.wrote, count=touched.count).astype(bool)
-            known = allocation.ever_written
-            allocation.ever_written = wrote if known is None else known | wrote
-            if touched.initialized is not None and allocation.written is not None:
-                allocation.written |= touched.initialized
+            wrote = np.unpackbits(accesses.wrote, count=accesses.count).astype(bool)
+            earlier_writes = allocation.ever_written
+            allocation.ever_written = wrote if earlier_writes is None else earlier_writes | wrote
+            if accesses.initialized is not None and allocation.written is not None:
+                allocation.written |= accesses.initialized
     return True
 
 
@@ -129,23 +129,29 @@ def _touched(allocation: Allocation) -> Touched | None:
 def _are_apart(parts: Sequence[dict]) -> bool:
     """Whether no part touches granules that another part wrote, by the index of the allocation."""
     wrote: dict[int, np.ndarray] = {}
-    touched: dict[int, np.ndarray] = {}
+    touched_granules: dict[int, np.ndarray] = {}
     for part in parts:
-        for number, done in part.items():
-            if done is None:
+        for number, accesses in part.items():
+            if accesses is None:
                 continue
-            if number in wrote and ((done.wrote & touched[number]).any() or (done.read & wrote[number]).any()):
+            if number in wrote and (
+                (accesses.wrote & touched_granules[number]).any() or (accesses.read & wrote[number]).any()
+            ):
                 return False
-            known = number in wrote
-            touched[number] = (touched[number] | done.wrote | done.read) if known else done.wrote | done.read
-            wrote[number] = wrote[number] | done.wrote if known else done.wrote
+            is_known = number in wrote
+            touched_granules[number] = (
+                (touched_granules[number] | accesses.wrote | accesses.read)
+                if is_known
+                else accesses.wrote | accesses.read
+            )
+            wrote[number] = wrote[number] | accesses.wrote if is_known else accesses.wrote
     return True
 
 
 def _forked(machine: Machine, shares: Sequence[Sequence[int]], start: Callable[[int], Group]) -> list[Part] | None:
     """Returns what a process for each share of the blocks has done; None where one of them has done anything else."""
-    found: dict[int, bytes] = {}
-    ended = np.frombuffer(mmap.mmap(-1, 8 * len(shares)), np.int64)
+    pieces: dict[int, bytes] = {}
+    ended_counts = np.frombuffer(mmap.mmap(-1, 8 * len(shares)), np.int64)
     total = sum(map(len, shares)) + 1
     children: dict[int, int] = {}
     selector = selectors.DefaultSelector()
@@ -155,23 +161,23 @@ def _forked(machine: Machine, shares: Sequence[Sequence[int]], start: Callable[[
             child = os.fork()
             if not child:
                 os.close(reading)
-                _child(machine, share, start, writing, ended[place : place + 1])
+                _child(machine, share, start, writing, ended_counts[place : place + 1])
             os.close(writing)
             children[reading] = child
-            found[reading] = b""
+            pieces[reading] = b""
             selector.register(reading, selectors.EVENT_READ)
         running = set(children)
         while running:
             for key, _ in selector.select(_PROGRESS_INTERVAL):
                 piece = os.read(key.fd, _CHUNK)
-                found[key.fd] += piece
+                pieces[key.fd] += piece
                 if not piece:
                     selector.unregister(key.fd)
                     running.remove(key.fd)
-                    if not found[key.fd]:
+                    if not pieces[key.fd]:
                         raise _Shared
             if machine.progress is not None:
-                machine.progress(int(ended.sum()) + 1, total)
+                machine.progress(int(ended_counts.sum()) + 1, total)
     except BaseException as error:
         for child in children.values():
             os.kill(child, signal.SIGKILL)
@@ -183,15 +189,15 @@ def _forked(machine: Machine, shares: Sequence[Sequence[int]], start: Callable[[
             os.close(reading)
             statuses.append(os.waitpid(child, 0)[1])
         selector.close()
-    return None if any(statuses) else [pickle.loads(text) for text in found.values()]
+    return None if any(statuses) else [pickle.loads(text) for text in pieces.values()]
 
 
 def _child(
-    machine: Machine, share: Sequence[int], start: Callable[[int], Group], writing: int, ended: np.ndarray
+    machine: Machine, share: Sequence[int], start: Callable[[int], Group], writing: int, ended_count: np.ndarray
 ) -> None:
     """Runs blocks, reports their accesses, and ends the process; reports nothing where other blocks could see them."""
     try:
-        part = _run(machine, share, start, ended)
+        part = _run(machine, share, start, ended_count)
         with os.fdopen(writing, "wb") as out:
             pickle.dump(part, out, pickle.HIGHEST_PROTOCOL)
     except BaseException:
@@ -201,10 +207,10 @@ def _child(
 
 def _sizes(machine: Machine) -> list[int]:
     """Returns how much there is of what later launches, or the host, could see."""
-    return [len(kept) for kept in (machine.heap.allocations, machine.output, machine.views, machine.unfinished)]
+    return [len(items) for items in (machine.heap.allocations, machine.output, machine.views, machine.unfinished)]
 
 
-def _run(machine: Machine, share: Sequence[int], start: Callable[[int], Group], ended: np.ndarray) -> Part:
+def _run(machine: Machine, share: Sequence[int], start: Callable[[int], Group], ended_count: np.ndarray) -> Part:
     heap = machine.heap.allocations
     for allocation in heap:
         allocation.shadow = None
@@ -214,14 +220,16 @@ def _run(machine: Machine, share: Sequence[int], start: Callable[[int], Group], 
     for number in share:
         group = start(number)
         group.run()
-        if not group.is_done or machine.findings.found or machine.published or machine.blocks_meet or machine.stopped:
+        if not group.is_done or machine.findings.by_key or machine.published or machine.blocks_meet or machine.stopped:
             raise _Shared
-        ended += 1
+        ended_count += 1
     if _sizes(machine) != before:
         raise _Shared
-    touched = {number: _touched(allocation) for number, allocation in enumerate(heap)}
+    accesses_by_number = {number: _touched(allocation) for number, allocation in enumerate(heap)}
     if machine.counters is not None:
         machine.counters.forget()
     return Part(
-        machine.steps - steps, machine.counters, {number: done for number, done in touched.items() if done is not None}
+        machine.steps - steps,
+        machine.counters,
+        {number: accesses for number, accesses in accesses_by_number.items() if accesses is not None},
     )

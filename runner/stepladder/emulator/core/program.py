@@ -217,7 +217,7 @@ class Builder:
         return len(self.code)
 
     def lower(self, op: ir.Operation) -> None:
-        """Emits the instructions of an op; one that the emulator does not know is noted in `errors`."""
+        """Emits the instructions of an op; one that the emulator does not support is noted in `errors`."""
         name = op.name
         outer = self.location, self.op
         self.location, self.op = diagnostics.location_text(op.location), op
@@ -293,7 +293,7 @@ class Builder:
 
 
 class UnknownOp(StepladderError):
-    """An op that the emulator does not know."""
+    """An op that the emulator does not support."""
 
     def __init__(self, name: str, location: str) -> None:
         super().__init__(f"the emulator does not support {name}", location=location)
@@ -302,9 +302,9 @@ class UnknownOp(StepladderError):
 
 def all_of(errors: Sequence[StepladderError]) -> StepladderError:
     """Returns one error for several: the first, with the others as notes, each unknown op once."""
-    first, *rest = errors
+    first, *further = errors
     places: dict[str, list[str]] = {}
-    for error in rest:
+    for error in further:
         places.setdefault(error.message, []).append(error.location or "")
     more = len(places.pop(first.message, []))
     notes = list(first.notes) + ([_elsewhere(more)] if more else [])
@@ -335,8 +335,8 @@ def build(module: ir.Module) -> Program:
 def decode_attributes(op: ir.Operation) -> dict:
     """Returns an op's attributes by name, as Python values."""
     return {
-        named.name: decode_attribute(named.attr)
-        for named in (op.attributes[number] for number in range(len(op.attributes)))
+        attribute.name: decode_attribute(attribute.attr)
+        for attribute in (op.attributes[number] for number in range(len(op.attributes)))
     }
 
 
@@ -377,9 +377,9 @@ def _dense(attribute: ir.DenseElementsAttr) -> np.ndarray | str:
         return str(attribute)
     shape = type_.static_shape
     if type_.element.is_integer and type_.element.width not in (1, 8, 16, 32, 64):  # has no buffer protocol either
-        found = [values.wrap(number, type_.element.width) for number in printed.dense_integers(attribute)]
-        made = np.array(found, type_.element.dtype)
-        return np.full(shape, made[0]) if attribute.is_splat else made.reshape(shape)
+        numbers = [values.wrap(number, type_.element.width) for number in printed.dense_integers(attribute)]
+        array = np.array(numbers, type_.element.dtype)
+        return np.full(shape, array[0]) if attribute.is_splat else array.reshape(shape)
     if attribute.is_splat:
         value = attribute.get_splat_value().value
         return np.full(shape, value, type_.element.dtype)
@@ -390,5 +390,5 @@ def _dense(attribute: ir.DenseElementsAttr) -> np.ndarray | str:
 
 def complex_array(constant: ir.Operation, type_: types.Scalar | types.Shaped) -> np.ndarray:
     """Returns the complex numbers of a constant op, in the shape of its type."""
-    found = np.array(printed.complex_numbers(constant), type_.element.dtype)
-    return np.full(type_.static_shape, found[0]) if len(found) == 1 else found.reshape(type_.static_shape)
+    numbers = np.array(printed.complex_numbers(constant), type_.element.dtype)
+    return np.full(type_.static_shape, numbers[0]) if len(numbers) == 1 else numbers.reshape(type_.static_shape)

@@ -55,7 +55,7 @@ def checks(*names: str) -> Callable[[Callable], Callable]:
 
 
 def execution(op: ir.Operation) -> Callable:
-    """Returns the function that executes an op, with the checks that its flags ask for.
+    """Returns the function that executes an op, with the checks that its flags require.
 
     Args:
         op: whose name is registered with `executes`.

@@ -1,8 +1,8 @@
 """A timeline of a run in the format of Chrome's trace viewer: execution and waits of warps, asynchronous operations.
 
 The unit of time is an instruction of the emulator, which executes fibers one after the other: a timeline shows the
-order of events, who waits for what, and which asynchronous operations are in flight at the same time. It does not show
-how long anything takes on a GPU.
+order of events, what each warp waits for, and which asynchronous operations are in flight at the same time. It does not
+show how long anything takes on a GPU.
 """
 
 from __future__ import annotations
@@ -51,14 +51,16 @@ class Timeline:
         self._groups: dict[int, Group] = {}
         self._flights: dict[int, list[str]] = {}
 
-    def executed(self, fiber: Fiber, began: int, first: Instruction, last: Instruction, blocked: str | None) -> None:
+    def executed(
+        self, fiber: Fiber, began: int, first: Instruction, last: Instruction, blocked_reason: str | None
+    ) -> None:
         """Notes that a fiber has executed instructions from `began` to now.
 
         Args:
             fiber: whose warps did.
             began: the time of the first.
             first, last: the instructions.
-            blocked: what the last one waits for; None where the fiber ended or split.
+            blocked_reason: what the last one waits for; None where the fiber ended or split.
         """
         group = fiber.group
         self._groups[group.number] = group
@@ -72,10 +74,10 @@ class Timeline:
                     self._add(group, int(warp), since, began, f"wait: {op}", {"for": reason})
             if ran:
                 self._add(group, int(warp), began, self.now, first.name, {"from": _at(first), "to": _at(last)})
-            if blocked is not None and key not in self._waits:
-                self._waits[key] = self.now, f"{last.name} {_at(last)}", blocked
+            if blocked_reason is not None and key not in self._waits:
+                self._waits[key] = self.now, f"{last.name} {_at(last)}", blocked_reason
 
-    def begins(self, group: Group, row: str, op: Instruction, flight: object, what: str = "") -> None:
+    def begins(self, group: Group, row: str, op: Instruction, flight: object, description: str = "") -> None:
         """Notes that an asynchronous operation begins.
 
         Args:
@@ -83,7 +85,7 @@ class Timeline:
             row: what carries it out, for example `TMA`: operations in flight at the same time have a row each.
             op: that begins it.
             flight: its key; `ends` is called with the same one.
-            what: what it does.
+            description: what it does.
         """
         rows = self._flights.setdefault(group.number, [])
         busy = {flight.row for flight in self._open.values() if flight.group is group}
@@ -91,7 +93,9 @@ class Timeline:
         if number == len(rows):
             rows.append(row)
         self._groups[group.number] = group
-        self._open[id(flight)] = _Flight(flight, group, number, self.now, op.name, {"at": op.location, "what": what})
+        self._open[id(flight)] = _Flight(
+            flight, group, number, self.now, op.name, {"at": op.location, "what": description}
+        )
 
     def ends(self, flight: object) -> None:
         """Notes that an asynchronous operation completes, at the wait for it.
@@ -99,9 +103,16 @@ class Timeline:
         Args:
             flight: the object given to `begins`; one that has not begun is ignored.
         """
-        found = self._open.pop(id(flight), None)
-        if found is not None:
-            self._add(found.group, _FLIGHT_ROWS + found.row, found.since, self.now, found.name, found.details)
+        operation = self._open.pop(id(flight), None)
+        if operation is not None:
+            self._add(
+                operation.group,
+                _FLIGHT_ROWS + operation.row,
+                operation.since,
+                self.now,
+                operation.name,
+                operation.details,
+            )
 
     def _add(self, group: Group, row: int, since: int, until: int, name: str, details: dict[str, str]) -> None:
         if len(self._events) >= LIMIT:

@@ -20,7 +20,7 @@ _FLOATS = {
     "f32": np.float32,
     "f64": np.float64,
     "bf16": ml_dtypes.bfloat16,
-    # 19 bits of tf32 live in 32: what multiplies them drops the others.
+    # tf32 has 19 bits in a register of 32: products ignore the others.
     "tf32": np.float32,
     **{
         name: getattr(ml_dtypes, numpy)
@@ -170,7 +170,7 @@ def _scalar(type_: ir.Type) -> Scalar | None:
         # Each of fewer bits fills a byte of memory.
         return Scalar(name, dtype, type_.width if isinstance(type_, ir.FloatType) and type_.width < 8 else width)
     if isinstance(type_, ir.IntegerType) and type_.width <= 64:
-        # An odd width lives in the next larger one.
+        # An odd width is stored in the next larger one.
         width = next(width for width in _INTEGERS if type_.width <= width)
         return Scalar(name, np.dtype(_INTEGERS[width]), type_.width)
     if isinstance(type_, ir.ComplexType):
@@ -213,8 +213,8 @@ def _buffer(type_: ir.MemRefType, element: Scalar) -> Buffer:
 
 @functools.lru_cache(maxsize=4096)
 def _decode(type_: ir.Type) -> Type:
-    found = _scalar(type_) or _shaped(type_)
-    return Opaque(name_of(type_)) if found is None else found
+    decoded = _scalar(type_) or _shaped(type_)
+    return Opaque(name_of(type_)) if decoded is None else decoded
 
 
 def _pointer(type_: ir.Type) -> Scalar | None:

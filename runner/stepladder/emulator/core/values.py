@@ -69,9 +69,9 @@ def broadcast(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         return array
     if array.ndim > len(shape) or math.prod(shape) > _SMALL:
         return np.broadcast_to(array, shape)
-    made = np.empty(shape, array.dtype)
-    made[...] = array
-    return made
+    result = np.empty(shape, array.dtype)
+    result[...] = array
+    return result
 
 
 def same(left: Value, right: Value, rank: int = 0) -> tuple:
@@ -107,7 +107,7 @@ def unsigned(value: Value, width: int) -> Value:
 
     Args:
         value: an integer or an array of signed integers or bools.
-        width: bits of an integer; an array's element type says its own.
+        width: bits of an integer; that of an array is in its element type.
     """
     if not isinstance(value, np.ndarray):
         return int(value) & ((1 << width) - 1)

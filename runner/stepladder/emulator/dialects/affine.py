@@ -102,8 +102,8 @@ def maximum(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
 
 
 def _basis(op: Instruction, dynamic: Sequence[Value]) -> list:
-    rest = iter(dynamic)
-    return [next(rest) if size == _DYNAMIC else size for size in op.attributes["static_basis"]]
+    remaining = iter(dynamic)
+    return [next(remaining) if size == _DYNAMIC else size for size in op.attributes["static_basis"]]
 
 
 @executes("affine.delinearize_index")

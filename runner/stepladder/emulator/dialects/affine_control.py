@@ -188,26 +188,26 @@ def _places(op: Instruction, operands: Value) -> tuple:
 
 @executes("affine.load")
 def load(fiber: Fiber, op: Instruction, view: Value, *operands: Value) -> Value:
-    """One element, at what a map says."""
+    """One element, at the result of a map."""
     return memory.read(fiber, op, view, _places(op, operands))
 
 
 @executes("affine.store")
 def store(fiber: Fiber, op: Instruction, value: Value, view: Value, *operands: Value) -> None:
-    """One element, at what a map says."""
+    """One element, at the result of a map."""
     memory.write(fiber, op, view, _places(op, operands), value)
 
 
 @executes("affine.vector_load")
 def vector_load(fiber: Fiber, op: Instruction, view: Value, *operands: Value) -> Value:
-    """A vector from consecutive elements, from what a map says."""
+    """A vector from consecutive elements, from the result of a map on."""
     shape = op.result_types[0].shape
     return memory.read(fiber, op, view, contiguous_places(shape, _places(op, operands)), shape)
 
 
 @executes("affine.vector_store")
 def vector_store(fiber: Fiber, op: Instruction, value: Value, view: Value, *operands: Value) -> None:
-    """A vector to consecutive elements, from what a map says."""
+    """A vector to consecutive elements, from the result of a map on."""
     shape = op.operand_types[0].shape
     memory.write(fiber, op, view, contiguous_places(shape, _places(op, operands)), value, shape)
 

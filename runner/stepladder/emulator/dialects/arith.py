@@ -65,25 +65,25 @@ def select(fiber: Fiber, op: Instruction, condition: Value, true: Value, false: 
 # Integers. Python's are exact and are wrapped at the end, NumPy's wrap themselves.
 
 
-def _integers(function: Callable, read: Callable = signed) -> Callable:
-    """Returns what executes an op on integers that `read` (`signed`, `unsigned`) gives the meaning of."""
+def _integers(function: Callable, interpret: Callable = signed) -> Callable:
+    """Returns what executes an op on integers that `interpret` (`signed`, `unsigned`) gives the meaning of."""
 
     def execute(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
         element = op.result_types[0].element
         width = element.width
-        if read is signed and width > 1:
+        if interpret is signed and width > 1:
             return wrapped(function(*operands), element)
-        return wrapped(function(*[read(operand, width) for operand in operands]), element)
+        return wrapped(function(*[interpret(operand, width) for operand in operands]), element)
 
     return execute
 
 
-def _divisions(function: Callable, read: Callable = signed) -> Callable:
+def _divisions(function: Callable, interpret: Callable = signed) -> Callable:
     """Returns what executes a division: inactive lanes may divide by zero, others must not."""
 
     def execute(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
         element = op.result_types[0].element
-        left, right = read(left, element.width), read(right, element.width)
+        left, right = interpret(left, element.width), interpret(right, element.width)
         zero = right == 0
         if np.any(zero):
             is_lanes = isinstance(zero, np.ndarray) and zero.ndim > op.operand_types[1].rank
@@ -140,16 +140,16 @@ executes("arith.remui", "index.remu")(_divisions(operator.mod, unsigned))
 executes("arith.ceildivui", "index.ceildivu")(_divisions(_quotient_up, unsigned))
 
 
-def _shifts(function: Callable, read: Callable) -> Callable:
+def _shifts(function: Callable, interpret: Callable) -> Callable:
     """Returns the function that executes a shift. A shift by the width or more is poison: any value is allowed."""
 
     def execute(fiber: Fiber, op: Instruction, left: Value, right: Value) -> Value:
         element = op.result_types[0].element
         amount = _least(unsigned(right, element.width), element.width - 1)
-        left = read(left, element.width)
+        left = interpret(left, element.width)
         if isinstance(amount, np.ndarray):
-            # NumPy wants both of one type; an amount fits any.
-            other = np.uint64 if read is unsigned else np.int64
+            # NumPy requires both to be of one type; an amount fits any.
+            other = np.uint64 if interpret is unsigned else np.int64
             amount = amount.astype(left.dtype if isinstance(left, np.ndarray) else other)
         return wrapped(function(left, amount), element)
 
@@ -161,9 +161,9 @@ executes("arith.shrsi", "index.shrs")(_shifts(operator.rshift, signed))
 executes("arith.shrui", "index.shru")(_shifts(operator.rshift, unsigned))
 
 
-def _exact(value: Value, width: int, read: Callable) -> Value:
+def _exact(value: Value, width: int, interpret: Callable) -> Value:
     """Returns an integer as Python's, or as an array of Python's: wide enough for any product."""
-    value = read(value, width)
+    value = interpret(value, width)
     return value.astype(object) if isinstance(value, np.ndarray) else int(value)
 
 
@@ -255,8 +255,8 @@ def compare_integers(predicate: str, left: Value, right: Value, width: int) -> V
         left, right: integers, uniform or with lanes.
         width: bits.
     """
-    read = unsigned if predicate[0] == "u" else signed
-    return plain(_COMPARISONS[predicate[-2:]](read(left, width), read(right, width)))
+    interpret = unsigned if predicate[0] == "u" else signed
+    return plain(_COMPARISONS[predicate[-2:]](interpret(left, width), interpret(right, width)))
 
 
 @executes("arith.cmpi")
@@ -334,7 +334,7 @@ def to_signed_width(fiber: Fiber, op: Instruction, value: Value) -> Value:
 
 @executes("arith.extui", "arith.index_castui", "index.castu")
 def to_unsigned_width(fiber: Fiber, op: Instruction, value: Value) -> Value:
-    """An integer of another width: zeros are put in front, or bits are dropped."""
+    """An integer of another width, zero-extended or truncated."""
     return wrapped(unsigned(value, op.operand_types[0].element.width), op.result_types[0].element)
 
 
@@ -369,19 +369,19 @@ def fptosi(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """
     element = op.result_types[0].element
     half = 2.0 ** (element.width - 1)
-    whole = np.nan_to_num(_whole(value), nan=0.0, posinf=np.inf, neginf=-np.inf)
-    inside = np.where(whole < half, np.maximum(whole, -half), 0).astype(np.int64)
-    return wrapped(plain(np.where(whole >= half, np.int64((1 << (element.width - 1)) - 1), inside)), element)
+    integral = np.nan_to_num(_whole(value), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    inside = np.where(integral < half, np.maximum(integral, -half), 0).astype(np.int64)
+    return wrapped(plain(np.where(integral >= half, np.int64((1 << (element.width - 1)) - 1), inside)), element)
 
 
 @executes("arith.fptoui")
 def fptoui(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """A floating-point number as an unsigned integer, rounded towards zero; out of range as for `fptosi`."""
     element = op.result_types[0].element
-    whole = np.maximum(np.nan_to_num(_whole(value), nan=0.0, posinf=np.inf, neginf=-np.inf), 0)
-    beyond = whole >= 2.0**element.width
-    large = whole >= 2.0**63
-    bits = np.where(beyond, 0, np.where(large, whole - 2.0**64, whole)).astype(np.int64)
+    integral = np.maximum(np.nan_to_num(_whole(value), nan=0.0, posinf=np.inf, neginf=-np.inf), 0)
+    beyond = integral >= 2.0**element.width
+    large = integral >= 2.0**63
+    bits = np.where(beyond, 0, np.where(large, integral - 2.0**64, integral)).astype(np.int64)
     return wrapped(plain(np.where(beyond, np.int64(-1), bits)), element)
 
 

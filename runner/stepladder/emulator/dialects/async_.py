@@ -13,11 +13,11 @@ from stepladder.mlir.bindings import ir
 @lowers("async.execute")
 def lower_execute(builder: Builder, op: ir.Operation) -> None:
     """`async.execute`: its region, inline."""
-    waited = list(op.attributes["operandSegmentSizes"])[0]
+    dependency_count = list(op.attributes["operandSegmentSizes"])[0]
     block = op.regions[0].blocks[0]
     arguments = builder.defined(block.arguments)
     if arguments:
-        builder.emit(op.name, move, builder.used(list(op.operands)[waited:]), arguments)
+        builder.emit(op.name, move, builder.used(list(op.operands)[dependency_count:]), arguments)
     end = builder.to_terminator(block)
     token, *results = builder.defined(op.results)
     builder.emit(op.name, _token, (), (token,))

@@ -37,7 +37,7 @@ def define(
         op: the function.
         name: of the function in the program.
         arguments: of the function; default: those of its first block.
-        begin: emits what comes before its own instructions.
+        begin: emits what precedes its own instructions.
     """
     if not list(op.regions[0].blocks):
         return
@@ -56,7 +56,7 @@ def define(
 
 @lowers("func.func")
 def lower_func(builder: Builder, op: ir.Operation) -> None:
-    """`func.func`: a function that can be called; one of a kernel's module is put where it is called."""
+    """`func.func`: a function that can be called; one of a kernel's module is inlined."""
     if not builder.modules:
         define(builder, op, op.attributes["sym_name"].value)
 
@@ -120,7 +120,7 @@ def return_(fiber: Fiber, op: Instruction, *results: Value) -> None:
 
 @lowers("func.call")
 def lower_call(builder: Builder, op: ir.Operation) -> None:
-    """`func.call`: of a function with a body, or of one that the emulator brings along."""
+    """`func.call`: of a function with a body, or of one that the emulator provides."""
     symbol = op.attributes["callee"].value
     if builder.in_kernel and put_in_place(builder, op, symbol):
         return
@@ -146,7 +146,7 @@ def call(fiber: Fiber, op: Instruction, *arguments: Value) -> Value:
 
 
 def call_runtime(fiber: Fiber, op: Instruction, *arguments: Value) -> Value:
-    """Calls a function that the emulator brings along."""
+    """Calls a function that the emulator provides."""
     return runtime.FUNCTIONS[op.attributes["callee"]](fiber, op, *arguments)
 
 

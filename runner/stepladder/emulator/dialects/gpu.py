@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
 
 _AXES = "xyz"
-# The attribute of `llvm.func` that says the threads of a subgroup; launches and `gpu.func` take it too.
+# The attribute of `llvm.func` with the number of threads of a subgroup; launches and `gpu.func` take it too.
 _SUBGROUP_SIZE = "intel_reqd_sub_group_size"
 _XE_DIALECTS, _XE_SUBGROUP = ("xegpu.", "xevm."), 16  # whose kernels have so many threads a subgroup
 _SUBGROUP_SIZES = (8, 16, 32)
@@ -104,17 +104,17 @@ def _width_of_shuffle(fiber: Fiber, op: Instruction, width: Value) -> Value:
     group = fiber.group
     if values.is_uniform(width) and 1 <= width <= group.warp:
         return int(width)
-    given = values.lanes(np.asarray(width), fiber.count)
+    widths = values.lanes(np.asarray(width), fiber.count)
     warps, places = np.unique(group.warp_of_lane[fiber.lanes], return_index=True)
-    of_warps = np.zeros(int(group.warp_of_lane[-1]) + 1, given.dtype)
-    of_warps[warps] = given[fiber.lanes[places]]
+    of_warps = np.zeros(int(group.warp_of_lane[-1]) + 1, widths.dtype)
+    of_warps[warps] = widths[fiber.lanes[places]]
     first = of_warps[group.warp_of_lane]
-    wrong = ((given != first) | (given < 1) | (given > group.warp)) & fiber.active
+    wrong = ((widths != first) | (widths < 1) | (widths > group.warp)) & fiber.active
     if wrong.any():
         lane = int(wrong.argmax())
         group.sanitizer.report(
             "assumption",
-            f"{group.thread_name(lane)} has a width of {int(given[lane])}, and the first of its warp one of "
+            f"{group.thread_name(lane)} has a width of {int(widths[lane])}, and the first of its warp one of "
             f"{int(first[lane])}: it is one for all lanes, from 1 to {group.warp}",
             op,
         )
@@ -122,15 +122,15 @@ def _width_of_shuffle(fiber: Fiber, op: Instruction, width: Value) -> Value:
 
 
 def shuffled(fiber: Fiber, op: Instruction, value: Value, offset: Value, size: Value, mode: str) -> tuple[Value, ...]:
-    """Returns what each thread gets of another one, and whether that is one of the first `size` lanes of its warp.
+    """Returns what each thread receives from another, and whether that is one of the first `size` lanes of its warp.
 
-    A lane beyond these gets a value that is not specified: here it has all bits set.
+    A lane beyond these receives a value that is not specified: here it has all bits set.
 
     Args:
         fiber: of the threads.
         op: for findings.
         value: what they hold.
-        offset: of the other thread, as `mode` says.
+        offset: of the other thread, interpreted by `mode`.
         size: lanes among which values are exchanged.
         mode: "xor", "up", "down" or "idx".
     """
@@ -157,10 +157,10 @@ def shuffled(fiber: Fiber, op: Instruction, value: Value, offset: Value, size: V
         )
     if takes_part.all() and values.is_uniform(value, op.operand_types[0].rank):
         return value, valid
-    found = values.lanes(value, fiber.count, op.operand_types[0].rank)[np.clip(source, 0, fiber.count - 1)]
+    result = values.lanes(value, fiber.count, op.operand_types[0].rank)[np.clip(source, 0, fiber.count - 1)]
     if not takes_part.all():
-        found.view(np.uint8).reshape(fiber.count, -1)[~takes_part] = 0xFF
-    return found, valid
+        result.view(np.uint8).reshape(fiber.count, -1)[~takes_part] = 0xFF
+    return result, valid
 
 
 # Kernels.
@@ -189,8 +189,8 @@ def _emit_attributions(builder: Builder, arguments: Sequence[ir.Value]) -> None:
     for argument in arguments:
         type_ = decode(argument.type)
         name = "memref.alloc" if isinstance(type_, Buffer) and type_.space == "shared" else "memref.alloca"
-        made = builder.emit(name, alloc, (), builder.defined([argument]))
-        made.location = location_text(argument.location) or made.location
+        allocation = builder.emit(name, alloc, (), builder.defined([argument]))
+        allocation.location = location_text(argument.location) or allocation.location
 
 
 @executes("gpu.return", "gpu.terminator")
@@ -211,10 +211,10 @@ def lay_out(code: Sequence[Instruction], dynamic_bytes: int) -> tuple[int, dict]
     place = 0
     dynamic: dict = {}  # all of it begins at one offset
     for op in code:
-        wanted = SHARED[op.name](op) if op.name in SHARED else None
-        if wanted is None:
+        requirement = SHARED[op.name](op) if op.name in SHARED else None
+        if requirement is None:
             continue
-        size, alignment, symbol = wanted
+        size, alignment, symbol = requirement
         key = op.number if symbol is None else symbol
         if size is None:
             dynamic[key] = alignment
@@ -232,8 +232,10 @@ def lay_out(code: Sequence[Instruction], dynamic_bytes: int) -> tuple[int, dict]
 
 def _unplaced_bytes(code: Sequence[Instruction]) -> int:
     """Returns the bytes of shared memory that no step has placed yet: steps may place several of its parts at once."""
-    allocated = (op for op in code if op.name == "memref.alloc" and "operandSegmentSizes" in op.attributes)
-    return sum(op.result_types[0].extent * op.result_types[0].element.bytes for op in allocated if SHARED[op.name](op))
+    allocations = (op for op in code if op.name == "memref.alloc" and "operandSegmentSizes" in op.attributes)
+    return sum(
+        op.result_types[0].extent * op.result_types[0].element.bytes for op in allocations if SHARED[op.name](op)
+    )
 
 
 def asked_of(
@@ -256,18 +258,23 @@ def asked_of(
     """
     static = lay_out(code, 0)[0] - _unplaced_bytes(code)
     with_dynamic = lay_out(code, dynamic)[0] - _unplaced_bytes(code)
-    most = attributes.get("nvvm.maxnreg")
+    register_limit = attributes.get("nvvm.maxnreg")
     return Asked(
-        grid, block, cluster, max(with_dynamic, dynamic), static, registers=most if isinstance(most, int) else None
+        grid,
+        block,
+        cluster,
+        max(with_dynamic, dynamic),
+        static,
+        registers=register_limit if isinstance(register_limit, int) else None,
     )
 
 
 def _segments(op: Instruction, operands: Sequence[Value]) -> list[list]:
-    rest = list(operands)
+    remaining = list(operands)
     parts = []
     for size in op.attributes["operandSegmentSizes"]:
-        parts.append(rest[:size])
-        rest = rest[size:]
+        parts.append(remaining[:size])
+        remaining = remaining[size:]
     return parts
 
 
@@ -290,8 +297,8 @@ def _start(
     machine = fiber.group.machine
     if not fiber.group.is_host:
         raise Unsupported(op, "inside of a kernel")
-    asked = asked_of(code, grid, block, cluster, dynamic, attributes)
-    if not check_launch(machine.findings if machine.sanitize else None, op, asked, attributes, chips):
+    requirements = asked_of(code, grid, block, cluster, dynamic, attributes)
+    if not check_launch(machine.findings if machine.sanitize else None, op, requirements, attributes, chips):
         return
     layout |= registers.of_kernel(math.prod(block), attributes)
     machine.launch(
@@ -308,7 +315,7 @@ def _start(
 
 
 def _subgroup_size(op: Instruction, code: Sequence[Instruction], attributes: Mapping[str, object]) -> int:
-    """Returns the threads of a warp: those of a subgroup where the launch or its kernel says them, or its ops do."""
+    """Returns the threads of a warp: those of a subgroup where the launch, its kernel or its ops state them."""
     is_xe = any(other.name.startswith(_XE_DIALECTS) for other in code)
     default = _XE_SUBGROUP if is_xe else WARP
     size = op.attributes.get(_SUBGROUP_SIZE, attributes.get(_SUBGROUP_SIZE, default))
@@ -354,24 +361,24 @@ def _launch(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     _start(fiber, op, op.cache["code"], env_of, _segments(op, operands), {})
 
 
-def _arguments(op: Instruction, kernel: Function, given: Value) -> list:
+def _arguments(op: Instruction, kernel: Function, operands: Value) -> list:
     """Returns what a kernel gets of the arguments of a launch.
 
     Of a memref, where it takes pointers: the address that the offset counts from, which the kernel adds as its type has
     it (the convention of bare pointers), or, where it takes as many as there are in descriptors: two addresses, the
     offset, the sizes and the strides.
     """
-    if len(kernel.arguments) == len(given):
+    if len(kernel.arguments) == len(operands):
         return [
             pointers.aligned(value) if isinstance(value, values.MemRef) and isinstance(type_, Opaque) else value
-            for value, type_ in zip(given, kernel.argument_types)
+            for value, type_ in zip(operands, kernel.argument_types)
         ]
-    found = []
-    for value in given:
-        found += pointers.descriptor(value) if isinstance(value, values.MemRef) else [value]
-    if len(found) != len(kernel.arguments):
-        raise Unsupported(op, f"of @{kernel.name} with {len(given)} arguments: expected {len(kernel.arguments)}")
-    return found
+    arguments = []
+    for value in operands:
+        arguments += pointers.descriptor(value) if isinstance(value, values.MemRef) else [value]
+    if len(arguments) != len(kernel.arguments):
+        raise Unsupported(op, f"of @{kernel.name} with {len(operands)} arguments: expected {len(kernel.arguments)}")
+    return arguments
 
 
 @executes("gpu.launch_func")

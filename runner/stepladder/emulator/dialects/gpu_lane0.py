@@ -21,43 +21,45 @@ from stepladder.runtime.errors import StepladderError
 
 @lowers("gpu.warp_execute_on_lane_0")
 def lower_region(builder: Builder, op: ir.Operation) -> None:
-    """The parts of vectors are put together for the region, and what it yields is divided among the threads."""
+    """The parts of vectors are joined for the region, and what it yields is divided among the threads."""
     warp = decode_attributes(op)["warp_size"]
-    lane, *given = builder.used(op.operands)
+    lane, *captured = builder.used(op.operands)
     block = op.regions[0].blocks[0]
     arguments, results = builder.defined(block.arguments), builder.defined(op.results)
-    axes = [_axis(builder, builder.slot_types[a], builder.slot_types[b], warp) for a, b in zip(arguments, given)]
+    axes = [_axis(builder, builder.slot_types[a], builder.slot_types[b], warp) for a, b in zip(arguments, captured)]
     is_first = builder.new_slot(BOOL)
-    builder.emit(op.name, _meet, (lane, *given), (is_first, *arguments), {"axes": axes, "warp_size": warp})
+    builder.emit(op.name, _meet, (lane, *captured), (is_first, *arguments), {"axes": axes, "warp_size": warp})
     way = builder.emit(op.name, branch, (is_first,))
     end = builder.to_terminator(block)
-    yielded = builder.used(end.operands)
-    whole = tuple(builder.new_slot(builder.slot_types[slot]) for slot in yielded)
-    if whole:
-        builder.emit(op.name, move, yielded, whole)
+    yielded_slots = builder.used(end.operands)
+    result_slots = tuple(builder.new_slot(builder.slot_types[slot]) for slot in yielded_slots)
+    if result_slots:
+        builder.emit(op.name, move, yielded_slots, result_slots)
     leave = builder.emit(op.name, jump)
-    way.attributes |= {"otherwise": builder.here, "slots": whole}
-    if whole:
-        builder.emit(op.name, _nothing, (), whole)
+    way.attributes |= {"otherwise": builder.here, "slots": result_slots}
+    if result_slots:
+        builder.emit(op.name, _nothing, (), result_slots)
     way.attributes["join"] = leave.attributes["to"] = builder.here
     builder.emit(op.name, join)
-    axes = [_axis(builder, builder.slot_types[a], builder.slot_types[b], warp) for a, b in zip(whole, results)]
-    builder.emit(op.name, _divide, whole, results, {"axes": axes})
+    axes = [_axis(builder, builder.slot_types[a], builder.slot_types[b], warp) for a, b in zip(result_slots, results)]
+    builder.emit(op.name, _divide, result_slots, results, {"axes": axes})
 
 
-def _axis(builder: Builder, whole: Type, part: Type, warp: int) -> int | None:
+def _axis(builder: Builder, vector_type: Type, part_type: Type, warp: int) -> int | None:
     """Returns the dimension along which the threads of a warp have parts of a vector; None where all have the same.
 
     Raises:
         StepladderError: a vector that is divided in another way.
     """
-    if whole == part or not isinstance(whole, Shaped) or not isinstance(part, Shaped):
+    if vector_type == part_type or not isinstance(vector_type, Shaped) or not isinstance(part_type, Shaped):
         return None
-    differ = [axis for axis, sizes in enumerate(zip(whole.static_shape, part.static_shape)) if sizes[0] != sizes[1]]
+    differ = [
+        axis for axis, sizes in enumerate(zip(vector_type.static_shape, part_type.static_shape)) if sizes[0] != sizes[1]
+    ]
     if not differ:
         return None
     axis = differ[0]
-    if len(differ) > 1 or whole.static_shape[axis] != warp * part.static_shape[axis]:
+    if len(differ) > 1 or vector_type.static_shape[axis] != warp * part_type.static_shape[axis]:
         raise StepladderError(
             f"the emulator does not support {builder.lowered.name} with a vector that is divided along several "
             "dimensions",
@@ -66,11 +68,11 @@ def _axis(builder: Builder, whole: Type, part: Type, warp: int) -> int | None:
     return axis
 
 
-def _meet(fiber: Fiber, op: Instruction, lane: Value, *given: Value) -> tuple:
+def _meet(fiber: Fiber, op: Instruction, lane: Value, *parts_of_vectors: Value) -> tuple:
     """Lets the threads of each warp wait for each other; returns which are first, and the whole vectors."""
     threads = nvgpu.warps_of(fiber, op)
     fiber.group.sanitizer.meet(fiber.warps)
-    parts = zip(given, op.operand_types[1:], op.attributes["axes"])
+    parts = zip(parts_of_vectors, op.operand_types[1:], op.attributes["axes"])
     return values.lanes(np.asarray(lane), fiber.count) == 0, *(
         value if axis is None else _together(fiber, value, type_, axis, threads) for value, type_, axis in parts
     )
@@ -78,33 +80,33 @@ def _meet(fiber: Fiber, op: Instruction, lane: Value, *given: Value) -> tuple:
 
 def _together(fiber: Fiber, value: Value, type_: Shaped, axis: int, threads: np.ndarray) -> np.ndarray:
     """Returns the vectors of the threads of a warp one after the other, for each thread."""
-    held = values.lanes(np.asarray(value), fiber.count, type_.rank)[threads]  # (warps, threads, *shape)
-    held = np.moveaxis(held, 1, 1 + axis)
+    parts = values.lanes(np.asarray(value), fiber.count, type_.rank)[threads]  # (warps, threads, *shape)
+    parts = np.moveaxis(parts, 1, 1 + axis)
     shape = list(type_.static_shape)
     shape[axis] *= threads.shape[1]
-    whole = np.zeros((fiber.count, *shape), held.dtype)
-    whole[threads] = held.reshape(len(threads), 1, *shape)
-    return whole
+    vectors = np.zeros((fiber.count, *shape), parts.dtype)
+    vectors[threads] = parts.reshape(len(threads), 1, *shape)
+    return vectors
 
 
 def _nothing(fiber: Fiber, op: Instruction) -> Value:
     """What threads other than the first have of the values of the region."""
-    found = tuple(
+    neutral_values = tuple(
         poison_of(type_.element, type_.static_shape) if isinstance(type_, Shaped) else poison_of(type_, ())
         for type_ in op.result_types
     )
-    return found if len(found) != 1 else found[0]
+    return neutral_values if len(neutral_values) != 1 else neutral_values[0]
 
 
-def _divide(fiber: Fiber, op: Instruction, *whole: Value) -> Value:
+def _divide(fiber: Fiber, op: Instruction, *vectors: Value) -> Value:
     """Returns each thread's part of what the first thread of its warp has."""
     threads = nvgpu.warps_of(fiber, op)
     fiber.group.sanitizer.meet(fiber.warps)
-    found = [
+    results = [
         _part(fiber, value, type_, axis, threads)
-        for value, type_, axis in zip(whole, op.operand_types, op.attributes["axes"])
+        for value, type_, axis in zip(vectors, op.operand_types, op.attributes["axes"])
     ]
-    return found[0] if len(found) == 1 else tuple(found)
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _part(fiber: Fiber, value: Value, type_: Type, axis: int | None, threads: np.ndarray) -> np.ndarray:
@@ -114,10 +116,10 @@ def _part(fiber: Fiber, value: Value, type_: Type, axis: int | None, threads: np
     if axis is not None:
         size = shape[axis] // threads.shape[1]
         shape = (*shape[:axis], size, *shape[axis + 1 :])
-        split = first.reshape(
+        parts = first.reshape(
             len(threads), *array.shape[1 : 1 + axis], threads.shape[1], size, *array.shape[2 + axis :]
         )
-        first = np.moveaxis(split, 1 + axis, 1)
+        first = np.moveaxis(parts, 1 + axis, 1)
     result = np.zeros((fiber.count, *shape), array.dtype)
     result[threads] = np.broadcast_to(first, (*threads.shape, *shape))
     return result

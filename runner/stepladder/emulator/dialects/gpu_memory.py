@@ -27,8 +27,8 @@ _DYNAMIC_ALIGNMENT = 1024
 
 def _with_token(op: Instruction, *results: Value) -> Value:
     """Returns an op's results, and a token after them where it has one."""
-    found = (*results, None)[: len(op.result_types)]
-    return found if len(found) > 1 else found[0] if found else None
+    with_token = (*results, None)[: len(op.result_types)]
+    return with_token if len(with_token) > 1 else with_token[0] if with_token else None
 
 
 @executes("gpu.alloc")
@@ -87,11 +87,11 @@ def wait(fiber: Fiber, op: Instruction, *tokens: Value) -> Value:
 def printf(fiber: Fiber, op: Instruction, *numbers: Value) -> None:
     """Prints, one thread after the other."""
     for lane in fiber.lanes:
-        given = []
+        arguments = []
         for value, type_ in zip(numbers, op.operand_types):
-            one = value if values.is_uniform(value) else value[lane]
-            given.append((one, 64 if isinstance(type_, Opaque) else max(32, type_.width)))
-        say(fiber, formatted(op.attributes["format"], given))
+            number = value if values.is_uniform(value) else value[lane]
+            arguments.append((number, 64 if isinstance(type_, Opaque) else max(32, type_.width)))
+        say(fiber, formatted(op.attributes["format"], arguments))
 
 
 @executes("gpu.dynamic_shared_memory")

@@ -89,7 +89,7 @@ def _elements(fiber: Fiber, op: Instruction, view: MemRef, indices: Sequence[Val
     if "matrix" not in op.cache:
         op.cache["matrix"] = _matrix(op, type_)
     rows, columns, *_ = op.cache["matrix"]
-    one = fiber.representatives()
+    representatives = fiber.representatives()
     shape = (rows, columns)
     row, column = np.arange(rows)[:, None], np.arange(columns)[None, :]
     if op.attributes.get("transpose"):
@@ -110,37 +110,37 @@ def _elements(fiber: Fiber, op: Instruction, view: MemRef, indices: Sequence[Val
             op,
         )
     if view.strides[-2] == lead:
-        access = memory.locate(one, op, view, [*outer, first + row, last + column], shape)
+        access = memory.locate(representatives, op, view, [*outer, first + row, last + column], shape)
     else:
         if not all(isinstance(size, int) for size in view.sizes) or view.strides[-1] != 1:
             raise Unsupported(op, f"whose leading dimension ({lead}) is not that of the memref ({view.strides[-2]})")
         # The op states the distance of rows, whatever the strides of the memref are.
         extent = 1 + sum((size - 1) * stride for size, stride in zip(view.sizes, view.strides))
         place = sum(index * stride for index, stride in zip([*outer, first, last], view.strides)) + row * lead + column
-        access = memory.locate(one, op, view.view(view.offset, (extent,), (1,)), [place], shape)
-    alignment.check_access(one, op, access, matrix_alignment(rows, columns, view.element.bytes))
-    return one, access
+        access = memory.locate(representatives, op, view.view(view.offset, (extent,), (1,)), [place], shape)
+    alignment.check_access(representatives, op, access, matrix_alignment(rows, columns, view.element.bytes))
+    return representatives, access
 
 
 @executes("gpu.subgroup_mma_load_matrix")
 def load_matrix(fiber: Fiber, op: Instruction, view: MemRef, *indices: Value) -> Value:
     """A matrix from memory."""
     group = fiber.group
-    one, access = _elements(fiber, op, view, indices, op.result_types[0])
-    found = memory.take(one, op, access, is_matrix=True)
-    array = np.zeros((group.warps, *found.shape[-2:]), found.dtype)
-    array[fiber.warps] = found
+    representatives, access = _elements(fiber, op, view, indices, op.result_types[0])
+    elements = memory.take(representatives, op, access, is_matrix=True)
+    array = np.zeros((group.warps, *elements.shape[-2:]), elements.dtype)
+    array[fiber.warps] = elements
     return WarpMatrix(array, group, by_columns=bool(op.attributes.get("transpose")))
 
 
 @executes("gpu.subgroup_mma_store_matrix")
 def store_matrix(fiber: Fiber, op: Instruction, matrix: Value, view: MemRef, *indices: Value) -> None:
     """A matrix to memory."""
-    one, access = _elements(fiber, op, view, indices, op.operand_types[0])
+    representatives, access = _elements(fiber, op, view, indices, op.operand_types[0])
     mine = matrix.array[fiber.warps].astype(view.element.dtype)
     if not access.per_lane:
-        access = memory.with_lanes(access, len(one.lanes))
-    memory.put(together(one), op, access, mine, is_matrix=True)
+        access = memory.with_lanes(access, len(representatives.lanes))
+    memory.put(together(representatives), op, access, mine, is_matrix=True)
 
 
 @executes("gpu.subgroup_mma_compute")
@@ -150,8 +150,10 @@ def compute(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value) -> Valu
     for matrix, name in ((a, "a_transpose"), (b, "b_transpose")):
         if matrix.by_columns != bool(op.attributes.get(name)):
             # The instruction would take the elements of a fragment for elements of the other layout.
-            loaded = "with" if matrix.by_columns else "without"
-            group.sanitizer.report("layout", f"its matrix was loaded {loaded} transpose, and {name} says otherwise", op)
+            preposition = "with" if matrix.by_columns else "without"
+            group.sanitizer.report(
+                "layout", f"its matrix was loaded {preposition} transpose, and {name} says otherwise", op
+            )
     left, right = (multiplied(matrix.array, op.attributes) for matrix in (a, b))
     # The order within one instruction is not specified; products are exact in float32, and are summed in it.
     exact = np.int32 if left.dtype == np.int8 else np.float64 if left.dtype == np.float64 else np.float32

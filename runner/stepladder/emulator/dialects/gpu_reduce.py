@@ -22,7 +22,7 @@ def _kind(op: Instruction) -> str:
 
 
 def _pairwise(fiber: Fiber, op: Instruction) -> Callable:
-    """Returns what combines two values, as the op's kind or its region says."""
+    """Returns what combines two values, by the op's kind or its region."""
     if op.attributes.get("op") is not None:
         kind, element = _kind(op), op.result_types[0].element
         return lambda left, right: combined(kind, element, left, right)
@@ -32,11 +32,13 @@ def _pairwise(fiber: Fiber, op: Instruction) -> Callable:
 
 def _folded(function: Callable, rows: np.ndarray) -> np.ndarray:
     """Returns values (n, ...) combined to one, by halves as the lowering's shuffles do."""
-    rest = list(rows)
-    while len(rest) > 1:
-        half = (len(rest) + 1) // 2
-        rest = [function(left, right) for left, right in zip(rest, rest[half:])] + rest[len(rest) - half : half]
-    return rest[0]
+    remaining = list(rows)
+    while len(remaining) > 1:
+        half = (len(remaining) + 1) // 2
+        remaining = [function(left, right) for left, right in zip(remaining, remaining[half:])] + remaining[
+            len(remaining) - half : half
+        ]
+    return remaining[0]
 
 
 def over_groups(fiber: Fiber, op: Instruction, value: Value, group_of: np.ndarray, function: Callable) -> np.ndarray:
@@ -65,7 +67,7 @@ def over_groups(fiber: Fiber, op: Instruction, value: Value, group_of: np.ndarra
 def all_reduce(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """A reduction over all threads of a block, with the effect of two barriers."""
     group = fiber.group
-    # Threads may come to it again, in a loop, before all have taken what it gave the last time.
+    # Threads may execute it again, in a loop, before all have taken the previous result.
     times = group.state.setdefault(("all_reduce", op.number), np.zeros(group.count, np.int64))
     states = group.state.setdefault(("all_reduced", op.number), {})
     if fiber.pending is None:
@@ -128,10 +130,10 @@ def subgroup_broadcast(fiber: Fiber, op: Instruction, value: Value, *lane: Value
         first = group.warp_of_lane * 0 + np.arange(fiber.count) - group.thread_of_lane % group.warp
         source = first + values.lanes(np.asarray(lane[0]), fiber.count)
     else:
-        chosen = np.zeros(group.warps, np.int64)
-        one = fiber.representatives().lanes
-        chosen[group.warp_of_lane[one]] = one
-        source = chosen[group.warp_of_lane]
+        source_of_warp = np.zeros(group.warps, np.int64)
+        sources = fiber.representatives().lanes
+        source_of_warp[group.warp_of_lane[sources]] = sources
+        source = source_of_warp[group.warp_of_lane]
     return value[np.clip(source, 0, fiber.count - 1)]
 
 

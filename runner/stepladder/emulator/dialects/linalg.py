@@ -1,6 +1,6 @@
 """linalg: structured ops, named and generic, on tensors and on memory.
 
-A structured op is a loop nest around a scalar body. Parallel loops execute at once: the body gets arrays with one
+A structured op is a loop nest around a scalar body. Parallel loops execute at once: the body receives arrays with one
 dimension for each loop, and NumPy broadcasts. Reduction loops execute one iteration after the other, in order, so that
 each addition is rounded as in the body.
 """
@@ -150,7 +150,7 @@ class _Operand:
         of_loops: from the coordinates of loops to those of an element.
         loops: those that it depends on.
         sizes: (dimension, loop) where one is the other.
-        is_used: whether the body looks at it.
+        is_used: whether the body reads it.
     """
 
     number: int
@@ -176,9 +176,9 @@ class _Loops:
         maps = op.attributes["maps"]
         body = op.regions[0]
         self.count = maps[0].n_dims
-        used = {slot for inner in body.code for slot in inner.operands} | set(body.yields)
-        made = {slot for inner in body.code for slot in inner.results} | set(body.arguments)
-        self.captured = used - made
+        used_slots = {slot for inner in body.code for slot in inner.operands} | set(body.yields)
+        own_slots = {slot for inner in body.code for slot in inner.results} | set(body.arguments)
+        self.captured = used_slots - own_slots
         self.indices = [inner for inner in body.code if inner.name == "linalg.index"]
         for inner in body.code:
             inner.cache["in_loops"] = True
@@ -192,14 +192,14 @@ class _Loops:
                     for axis, expression in enumerate(map_.results)
                     if isinstance(expression, ir.AffineDimExpr)
                 ],
-                slot in used,
+                slot in used_slots,
             )
             for number, (map_, slot) in enumerate(zip(maps, body.arguments))
         ]
         self.outputs = self.operands[len(self.operands) - len(body.yields) :]
-        written = set().union(*(operand.loops for operand in self.outputs))
-        self.reductions = [loop for loop in range(self.count) if loop not in written]
-        if any(operand.loops != written for operand in self.outputs):
+        output_loops = set().union(*(operand.loops for operand in self.outputs))
+        self.reductions = [loop for loop in range(self.count) if loop not in output_loops]
+        if any(operand.loops != output_loops for operand in self.outputs):
             raise Unsupported(op, "with outputs that different loops go over")
 
     def sizes(self, op: Instruction, shapes: Sequence[Sequence[int]]) -> list[int]:
@@ -215,10 +215,10 @@ class _Loops:
                         status=FAILED,
                     )
                 sizes[loop] = size
-        found = [size for size in sizes if size is not None]
-        if len(found) < self.count:
+        known_sizes = [size for size in sizes if size is not None]
+        if len(known_sizes) < self.count:
             raise Unsupported(op, f"whose loop {sizes.index(None)} no operand gives a size")
-        return found
+        return known_sizes
 
 
 def structured(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
@@ -262,14 +262,14 @@ def _run(fiber: Fiber, op: Instruction, loops: _Loops, operands: Sequence[Value]
     ]
     sizes = loops.sizes(op, shapes)
     # An output that the loops do not cover keeps what it has elsewhere.
-    kept = {
+    read_outputs = {
         operand.number
         for operand in loops.outputs
         if operand.is_used or len({loop for _, loop in operand.sizes}) < len(shapes[operand.number])
     }
     inputs = {operand.number for operand in loops.operands if operand.is_used}
     arrays: list = [None] * len(operands)
-    for number in kept | inputs:
+    for number in read_outputs | inputs:
         arrays[number] = _content(fiber, op, operands[number], op.operand_types[number], shapes[number])
     lanes = max((len(array) for array in arrays if isinstance(array, np.ndarray)), default=1)
     for operand in loops.outputs:
@@ -287,11 +287,11 @@ def _run(fiber: Fiber, op: Instruction, loops: _Loops, operands: Sequence[Value]
             results.append(array[0])
             continue
         if len(array) > 1:
-            whole = np.zeros((fiber.count, *array.shape[1:]), array.dtype)
-            whole[fiber.lanes] = array
+            full_array = np.zeros((fiber.count, *array.shape[1:]), array.dtype)
+            full_array[fiber.lanes] = array
         else:
-            whole = array[0]
-        memory.write(fiber, op, target, everywhere(array.shape[1:]), whole, array.shape[1:])
+            full_array = array[0]
+        memory.write(fiber, op, target, everywhere(array.shape[1:]), full_array, array.shape[1:])
     return tuple(results) or (None,)
 
 
@@ -323,26 +323,30 @@ def _iterate(fiber: Fiber, op: Instruction, loops: _Loops, sizes: list[int], arr
         array = arrays[operand.number]
         if not isinstance(array, np.ndarray):
             return array
-        where = places(operand)
-        return array[where] if len(where) > 1 else array.reshape(-1, *(1,) * rank)
+        element_index = places(operand)
+        return array[element_index] if len(element_index) > 1 else array.reshape(-1, *(1,) * rank)
 
-    reduced = list(coordinates)
+    reduced_coordinates = list(coordinates)
     for loop in loops.reductions:
         coordinates[loop] = 0
     sums = [elements(operand) for operand in loops.outputs]
     inputs = loops.operands[: len(loops.operands) - len(sums)]
-    fixed, rows = {}, {}
+    fixed_elements, rows = {}, {}
     for operand in inputs:
         if operand.is_used and operand.loops.isdisjoint(loops.reductions):
-            fixed[operand.number] = elements(operand)
+            fixed_elements[operand.number] = elements(operand)
         elif operand.is_used and math.prod(sizes[loop] for loop in operand.loops) <= _GATHERED:
-            rows[operand.number] = _along(operand, arrays[operand.number], reduced, loops.reductions)
+            rows[operand.number] = _along(operand, arrays[operand.number], reduced_coordinates, loops.reductions)
 
     def read(operand: _Operand, point: tuple[int, ...]) -> Value:
         if operand.number in rows:
             array = rows[operand.number]
             return array[(slice(None), *(at if size > 1 else 0 for at, size in zip(point, array.shape[1:])))]
-        return fixed.get(operand.number) if operand.number in fixed or not operand.is_used else elements(operand)
+        return (
+            fixed_elements.get(operand.number)
+            if operand.number in fixed_elements or not operand.is_used
+            else elements(operand)
+        )
 
     for point in itertools.product(*(range(sizes[loop]) for loop in loops.reductions)):
         for loop, coordinate in zip(loops.reductions, point):
@@ -352,8 +356,10 @@ def _iterate(fiber: Fiber, op: Instruction, loops: _Loops, sizes: list[int], arr
         sums = fiber.evaluate(body, [read(operand, point) for operand in inputs] + sums)
     for operand, value in zip(loops.outputs, sums):
         array = arrays[operand.number]
-        where = places(operand)
-        array[where if len(where) > 1 else ...] = value if len(where) > 1 else np.reshape(value, (-1,))
+        element_index = places(operand)
+        array[element_index if len(element_index) > 1 else ...] = (
+            value if len(element_index) > 1 else np.reshape(value, (-1,))
+        )
 
 
 def _along(operand: _Operand, array: np.ndarray, coordinates: list, reductions: Sequence[int]) -> np.ndarray:
@@ -383,5 +389,5 @@ def _along(operand: _Operand, array: np.ndarray, coordinates: list, reductions: 
 
 @executes("linalg.index")
 def index(fiber: Fiber, op: Instruction) -> Value:
-    """The coordinate of a loop: what the op around it has put there."""
+    """The coordinate of a loop, which the op around it has stored."""
     return op.cache["coordinate"]

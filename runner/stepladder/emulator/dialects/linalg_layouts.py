@@ -37,21 +37,21 @@ def unpack(fiber: Fiber, op: Instruction, source: Value, target: Value, *others:
     axes = op.attributes["inner_dims_pos"]
     order = op.attributes.get("outer_dims_perm") or list(range(target.ndim))
     back = np.argsort(_cut_order(target.ndim, axes, order))
-    cut = source.transpose(back)
-    padded, place = [], 0
+    tiles_in_order = source.transpose(back)
+    padded_shape, place = [], 0
     for axis in range(target.ndim):
-        parts = cut.shape[place : place + 1 + axes.count(axis)]
-        padded.append(math.prod(parts))
+        parts = tiles_in_order.shape[place : place + 1 + axes.count(axis)]
+        padded_shape.append(math.prod(parts))
         place += len(parts)
-    return cut.reshape(padded)[tuple(map(slice, target.shape))].copy()
+    return tiles_in_order.reshape(padded_shape)[tuple(map(slice, target.shape))].copy()
 
 
 def _cut(shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int]) -> list[int]:
     """Returns a shape with each tiled dimension as two: the tiles, and what is in one."""
-    cut = []
+    tiled_shape = []
     for axis, size in enumerate(shape):
-        cut += [size // tiles[axes.index(axis)], tiles[axes.index(axis)]] if axis in axes else [size]
-    return cut
+        tiled_shape += [size // tiles[axes.index(axis)], tiles[axes.index(axis)]] if axis in axes else [size]
+    return tiled_shape
 
 
 def _cut_order(rank: int, axes: Sequence[int], order: Sequence[int]) -> list[int]:

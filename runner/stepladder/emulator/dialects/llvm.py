@@ -158,18 +158,18 @@ def lower_extractvalue(builder: Builder, op: ir.Operation) -> None:
         builder.emit(op.name, extractvalue, builder.used(op.operands), builder.defined(op.results), attributes)
         return
     # A product has up to 128 of them in a row, which are executed as one.
-    used, defined, block = builder.used(op.operands), builder.defined(op.results), hash(op.block)
+    used_slots, defined_slots, block = builder.used(op.operands), builder.defined(op.results), hash(op.block)
     last = builder.code[-1] if builder.code else None
     if (
         last is None
         or last.execute is not fields_for_ptx
-        or last.operands != tuple(used)
+        or last.operands != tuple(used_slots)
         or last.cache.get("block") != block
     ):
-        last = builder.emit(op.name, fields_for_ptx, used, (), {"positions": []})
+        last = builder.emit(op.name, fields_for_ptx, used_slots, (), {"positions": []})
         last.cache["block"] = block
     last.attributes["positions"].append(attributes["position"])
-    last.results = (*last.results, *defined)
+    last.results = (*last.results, *defined_slots)
 
 
 def extractvalue(fiber: Fiber, op: Instruction, struct: Value) -> Value:

@@ -113,12 +113,12 @@ def same(fiber: Fiber, op: Instruction, value: Value, *others: Value) -> Value:
 
 @executes("llvm.intr.assume")
 def assume(fiber: Fiber, op: Instruction, condition: Value, *operands: Value) -> None:
-    """Nothing, where the condition holds, and pointers are aligned as bundles of operands say."""
-    rest = list(operands)
+    """Nothing, where the condition holds, and pointers are aligned as bundles of operands state."""
+    remaining = list(operands)
     for tag, size in zip(op.attributes.get("op_bundle_tags", ()), op.attributes.get("op_bundle_sizes", ())):
-        given, rest = rest[:size], rest[size:]
+        bundle, remaining = remaining[:size], remaining[size:]
         if str(tag).strip('"') == "align":
-            pointer, multiple, *offset = given
+            pointer, multiple, *offset = bundle
             check_alignment(fiber, op, pointer - offset[0] if offset else pointer, int(fiber.first(multiple)))
     wrong = fiber.lanes[~np.broadcast_to(condition, fiber.count)[fiber.lanes].astype(bool)]
     if len(wrong):

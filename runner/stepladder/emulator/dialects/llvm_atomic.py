@@ -51,8 +51,8 @@ def _scope(op: Instruction) -> str | None:
     """Returns the scope that an op states."""
     name = op.attributes.get("syncscope", "")
     if name not in _SCOPES:
-        known = ", ".join(f'"{scope}"' for scope in _SCOPES)
-        raise Unsupported(op, f'with syncscope("{name}"): the target has {known}')
+        known_scopes = ", ".join(f'"{scope}"' for scope in _SCOPES)
+        raise Unsupported(op, f'with syncscope("{name}"): the target has {known_scopes}')
     return _SCOPES[name]
 
 
@@ -85,19 +85,19 @@ def update(
         writes: whether it is more than a load.
     """
     before = np.zeros(fiber.count, element.dtype)
-    shared = pointers.is_shared(op.operand_types[0])
+    is_shared = pointers.is_shared(op.operand_types[0])
     pointers.check_alignment(fiber, op, pointer, op.attributes.get("alignment", element.bytes))
-    for part, allocation, start in pointers.parts(fiber, op, pointer, shared=shared):
+    for part, allocation, start in pointers.parts(fiber, op, pointer, shared=is_shared):
         view, place = pointers.elements(allocation, start, element, 0, 0)
         access = memory.locate(part, op, view, [place])
-        found = atomics.update(
+        previous = atomics.update(
             part,
             op,
             access,
             lambda number, old, part=part: function(part.lanes[number], old),
             _orders(op, ordering, writes=writes),
         )
-        before[part.lanes] = found
+        before[part.lanes] = previous
     return before
 
 
@@ -110,8 +110,10 @@ def load(fiber: Fiber, op: Instruction, pointer: Value, element: Scalar) -> Valu
         pointer: addresses, uniform or (T,).
         element: the type.
     """
-    found = update(fiber, op, pointer, element, lambda lane, old: old, ordering=op.attributes["ordering"], writes=False)
-    return plain(found[0]) if fiber.group.is_host else found
+    values = update(
+        fiber, op, pointer, element, lambda lane, old: old, ordering=op.attributes["ordering"], writes=False
+    )
+    return plain(values[0]) if fiber.group.is_host else values
 
 
 def store(fiber: Fiber, op: Instruction, pointer: Value, value: Value, element: Scalar) -> None:
@@ -151,8 +153,8 @@ def atomicrmw(fiber: Fiber, op: Instruction, pointer: Value, value: Value) -> Va
     def after(lane: int, old: Value) -> Value:
         return _combined(op, kind, element, old, own[lane])
 
-    found = update(fiber, op, pointer, element, after, ordering=op.attributes["ordering"])
-    return plain(found[0]) if fiber.group.is_host else found
+    previous = update(fiber, op, pointer, element, after, ordering=op.attributes["ordering"])
+    return plain(previous[0]) if fiber.group.is_host else previous
 
 
 def _combined(op: Instruction, kind: str, element: Scalar, old: Value, own: Value) -> Value:
@@ -189,16 +191,16 @@ def cmpxchg(fiber: Fiber, op: Instruction, pointer: Value, expected: Value, valu
     """Replaces a value where it is the expected one; returns the previous value, and whether it was replaced."""
     type_ = op.operand_types[1]
     element = _POINTER if isinstance(type_, Opaque) else type_
-    wanted, own = (lanes(np.asarray(number, element.dtype), fiber.count) for number in (expected, value))
-    found = update(
+    compared_values, own = (lanes(np.asarray(number, element.dtype), fiber.count) for number in (expected, value))
+    previous = update(
         fiber,
         op,
         pointer,
         element,
-        lambda lane, old: own[lane] if old == wanted[lane] else old,
+        lambda lane, old: own[lane] if old == compared_values[lane] else old,
         ordering=op.attributes["success_ordering"],
     )
-    return Struct((found, found == wanted))
+    return Struct((previous, previous == compared_values))
 
 
 @executes("llvm.fence")

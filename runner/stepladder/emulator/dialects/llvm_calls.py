@@ -119,7 +119,7 @@ def unreachable(fiber: Fiber, op: Instruction) -> None:
 
 @lowers("llvm.call")
 def lower_call(builder: Builder, op: ir.Operation) -> None:
-    """`llvm.call`: of a function with a body, or of one that the emulator brings along."""
+    """`llvm.call`: of a function with a body, or of one that the emulator provides."""
     if "callee" not in op.attributes:
         raise StepladderError(f"the emulator does not support {op.name} of a pointer", location=builder.location)
     symbol = op.attributes["callee"].value
@@ -133,8 +133,8 @@ def lower_call(builder: Builder, op: ir.Operation) -> None:
         run, attributes["parts"] = _vprintf, _promoted(op.operands[1])
     elif symbol == "__assertfail":
         run = _assertfail
-    elif (known := _libdevice(symbol)) is not None:
-        run = EXECUTED[known]
+    elif (op_name := _libdevice(symbol)) is not None:
+        run = EXECUTED[op_name]
     elif (built_in := opencl.find(symbol)) is not None:
         run = built_in
     elif symbol in runtime.FUNCTIONS:
@@ -149,18 +149,18 @@ def lower_call(builder: Builder, op: ir.Operation) -> None:
 
 def _libdevice(symbol: str) -> str | None:
     """Returns the op that a function of libdevice is, or None."""
-    found = re.fullmatch(r"__nv_(fast_)?(\w+?)(f?)", symbol)
-    if not found:
+    match = re.fullmatch(r"__nv_(fast_)?(\w+?)(f?)", symbol)
+    if not match:
         return None
-    fast, name, _ = found.groups()
+    fast, name, _ = match.groups()
     return _LIBDEVICE.get(name) if not fast or name in _ALSO_FAST else None
 
 
 def _promoted(buffer: Value) -> list[tuple]:
     """Returns bytes and types of what printf's arguments are in memory: the fields of a struct on the stack."""
-    made = buffer.owner
-    if not isinstance(made, ir.Block) and made.name == "llvm.alloca":
-        form = layout(str(ir.TypeAttr(made.attributes["elem_type"]).value))
+    definition = buffer.owner
+    if not isinstance(definition, ir.Block) and definition.name == "llvm.alloca":
+        form = layout(str(ir.TypeAttr(definition.attributes["elem_type"]).value))
         if form.kind == "struct":
             return [(offset, part.name, part.bytes) for offset, part in zip(form.offsets, form.parts)]
     return []
@@ -187,8 +187,8 @@ def _vprintf(fiber: Fiber, op: Instruction, text: Value, arguments: Value) -> Va
     for offset, name, size in op.attributes["parts"]:
         dtype = {"f32": np.float32, "f64": np.float64, "f16": np.float16}.get(name, np.dtype(f"i{size}"))
         element = Scalar(name, np.dtype(dtype), 8 * size)
-        found = pointers.read(fiber, op, arguments + offset, element)
-        columns.append((values.lanes(np.asarray(found), fiber.count), max(32, 8 * size)))
+        numbers = pointers.read(fiber, op, arguments + offset, element)
+        columns.append((values.lanes(np.asarray(numbers), fiber.count), max(32, 8 * size)))
     for lane in fiber.lanes:
         runtime.say(fiber, formatted(form, [(column[lane], width) for column, width in columns]))
     return 0
@@ -198,8 +198,8 @@ def _assertfail(
     fiber: Fiber, op: Instruction, message: Value, file: Value, line: Value, function: Value, size: Value
 ) -> None:
     """Says that an assertion does not hold; the threads end at the `llvm.unreachable` or the return after it."""
-    text, name, where = (text_at(fiber, op, fiber.first(part)) for part in (message, file, function))
-    cf.fail(fiber, op, text, (name, where, int(fiber.first(line))), fiber.active)
+    text, name, file_name = (text_at(fiber, op, fiber.first(part)) for part in (message, file, function))
+    cf.fail(fiber, op, text, (name, file_name, int(fiber.first(line))), fiber.active)
 
 
 @executes("llvm.alloca")

@@ -45,16 +45,16 @@ def _check(fiber: Fiber, op: Instruction, base: Value, address: Value) -> None:
     bases, addresses = (
         np.atleast_1d(number if values.is_uniform(number) else number[fiber.lanes]) for number in (base, address)
     )
-    found = fiber.group.state.setdefault("objects of pointers", {})
-    known: Allocation | None = found.get(op.number)
-    if known is not None and _holds(known, bases).all() and _holds(known, addresses).all():
+    objects = fiber.group.state.setdefault("objects of pointers", {})
+    known_object: Allocation | None = objects.get(op.number)
+    if known_object is not None and _holds(known_object, bases).all() and _holds(known_object, addresses).all():
         return
     bases, addresses = np.broadcast_arrays(bases, addresses)
     for number in np.unique(bases):
         memory = pointers.object_at(fiber, int(number))
         if memory is None:
             continue
-        found[op.number] = memory
+        objects[op.number] = memory
         wrong = (bases == number) & ~_holds(memory, addresses)
         if wrong.any():
             place = int(wrong.argmax())

@@ -76,19 +76,19 @@ _SIGNALING, _QUIET = 1, 2
 @executes("llvm.intr.is.fpclass")
 def is_fpclass(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """Whether a value is of one of some classes."""
-    wanted, value = op.attributes["bit"], np.asarray(value)
+    accepted_classes, value = op.attributes["bit"], np.asarray(value)
     kinds = np.finfo(value.dtype) if value.dtype.kind == "f" else ml_dtypes.finfo(value.dtype)
     bits = value.view(f"i{value.dtype.itemsize}")
     is_quiet = (bits >> (kinds.nmant - 1) & 1) == 1
     size, below = np.abs(value), np.signbit(value)
-    found = np.where(np.isnan(value), np.where(is_quiet, _QUIET, _SIGNALING), np.where(below, *_INFINITE))
+    class_of_value = np.where(np.isnan(value), np.where(is_quiet, _QUIET, _SIGNALING), np.where(below, *_INFINITE))
     for name, holds in {
         "normal": (size >= kinds.smallest_normal) & np.isfinite(value),
         "subnormal": (size > 0) & (size < kinds.smallest_normal),
         "zero": size == 0,
     }.items():
-        found = np.where(holds, np.where(below, *_CLASSES[name]), found)
-    return plain((found & wanted) != 0)
+        class_of_value = np.where(holds, np.where(below, *_CLASSES[name]), class_of_value)
+    return plain((class_of_value & accepted_classes) != 0)
 
 
 @executes("llvm.intr.ldexp")
@@ -155,7 +155,7 @@ def token(fiber: Fiber, op: Instruction, *pointer: Value) -> int:
 
 @executes("llvm.intr.is.constant")
 def is_constant(fiber: Fiber, op: Instruction, value: Value) -> bool:
-    """No: what LLVM may answer of any value."""
+    """False, which LLVM allows for any value."""
     return False
 
 
@@ -235,8 +235,8 @@ def _compared(without_sign: bool) -> Callable:
         """1, 0 or -1: whether one value is more than, equal to or less than the other."""
         element = op.operand_types[0].element
         left, right = (_exact(value, element, without_sign=without_sign) for value in (left, right))
-        found = np.asarray(left > right, np.int8) - np.asarray(left < right, np.int8)
-        return plain(found.astype(op.result_types[0].element.dtype))
+        order = np.asarray(left > right, np.int8) - np.asarray(left < right, np.int8)
+        return plain(order.astype(op.result_types[0].element.dtype))
 
     return execute
 
@@ -251,8 +251,8 @@ def _funnel(left_shift: bool) -> Callable:
         element = op.result_types[0].element
         width = element.width
         high, low, amount = (_exact(value, element, without_sign=True) for value in (high, low, amount))
-        both, amount = (high << width) | low, amount % width
-        return _as_type(both >> (width - amount) if left_shift else both >> amount, element)
+        double_word, amount = (high << width) | low, amount % width
+        return _as_type(double_word >> (width - amount) if left_shift else double_word >> amount, element)
 
     return execute
 
@@ -267,8 +267,8 @@ def _bits_of(function: Value) -> Callable:
         element = op.result_types[0].element
         value = _exact(value, element, without_sign=True)
         if isinstance(value, np.ndarray):
-            each = np.vectorize(lambda one: function(int(one), element.width), otypes=[object])
-            return _as_type(each(value), element)
+            apply_to_each = np.vectorize(lambda number: function(int(number), element.width), otypes=[object])
+            return _as_type(apply_to_each(value), element)
         return _as_type(function(value, element.width), element)
 
     return execute
@@ -344,9 +344,9 @@ def deinterleave(fiber: Fiber, op: Instruction, value: Value) -> Value:
 @executes("llvm.intr.memcpy", "llvm.intr.memmove", "llvm.intr.memcpy.inline")
 def memcpy(fiber: Fiber, op: Instruction, target: Value, source: Value, *length: Value) -> None:
     """Copies bytes."""
-    given = length[0] if length else op.attributes["len"]
-    for part in alike(fiber, [given]):
-        count = int(part.first(given))
+    byte_count = length[0] if length else op.attributes["len"]
+    for part in alike(fiber, [byte_count]):
+        count = int(part.first(byte_count))
         apart = np.abs(np.atleast_1d(target - source))
         overlaps = (apart > 0) & (apart < count)
         if "memmove" not in op.name and (overlaps if len(overlaps) == 1 else overlaps[part.lanes]).any():
@@ -358,10 +358,10 @@ def memcpy(fiber: Fiber, op: Instruction, target: Value, source: Value, *length:
 @executes("llvm.intr.memset", "llvm.intr.memset.inline")
 def memset(fiber: Fiber, op: Instruction, target: Value, value: Value, *length: Value) -> None:
     """Fills bytes."""
-    given = length[0] if length else op.attributes["len"]
+    byte_count = length[0] if length else op.attributes["len"]
     byte = lanes(np.asarray(value, np.int8), fiber.count)[:, None]
-    for part in alike(fiber, [given]):
-        shape = (int(part.first(given)),)
+    for part in alike(fiber, [byte_count]):
+        shape = (int(part.first(byte_count)),)
         data = np.broadcast_to(byte, (fiber.count, *shape))
         pointers.write(part, op, target, data, _BYTE, shape, shared=pointers.is_shared(op.operand_types[0]))
 

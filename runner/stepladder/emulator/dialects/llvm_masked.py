@@ -34,15 +34,15 @@ def _is_shared(type_: Type) -> bool:
 
 
 def _check(fiber: Fiber, op: Instruction, addresses: np.ndarray, mask: np.ndarray) -> None:
-    """Reports addresses that are not aligned as the op says: of each element, or of the first of neighbours."""
-    said = op.attributes.get("alignment") or 1
-    if said == 1:
+    """Reports addresses that are not aligned as the op states: of each element, or of the first of neighbours."""
+    stated_alignment = op.attributes.get("alignment") or 1
+    if stated_alignment == 1:
         return
     columns = range(addresses.shape[1]) if "gather" in op.name or "scatter" in op.name else (0,)
     for column in columns:
         part = where(fiber, (mask[:, column] if len(columns) > 1 else mask.any(axis=1),))
         if part is not None:
-            pointers.check_alignment(part, op, addresses[:, column], said)
+            pointers.check_alignment(part, op, addresses[:, column], stated_alignment)
 
 
 def _read(fiber: Fiber, op: Instruction, addresses: np.ndarray, mask: np.ndarray, otherwise: Value) -> np.ndarray:
@@ -53,8 +53,8 @@ def _read(fiber: Fiber, op: Instruction, addresses: np.ndarray, mask: np.ndarray
     for column in range(mask.shape[1]):
         part = where(fiber, (mask[:, column],))
         if part is not None:
-            read = pointers.read(part, op, addresses[:, column], element, shared=_is_shared(op.operand_types[0]))
-            result[part.lanes, column] = values.lanes(np.asarray(read), fiber.count)[part.lanes]
+            elements = pointers.read(part, op, addresses[:, column], element, shared=_is_shared(op.operand_types[0]))
+            result[part.lanes, column] = values.lanes(np.asarray(elements), fiber.count)[part.lanes]
     return result
 
 
@@ -65,8 +65,8 @@ def _write(fiber: Fiber, op: Instruction, value: Value, addresses: np.ndarray, m
     for column in range(mask.shape[1]):
         part = where(fiber, (mask[:, column],))
         if part is not None:
-            shared = _is_shared(op.operand_types[1])
-            pointers.write(part, op, addresses[:, column], value[:, column], element, shared=shared)
+            is_shared = _is_shared(op.operand_types[1])
+            pointers.write(part, op, addresses[:, column], value[:, column], element, shared=is_shared)
 
 
 @executes("llvm.intr.masked.load", "llvm.intr.masked.gather", "llvm.intr.masked.expandload")
@@ -74,8 +74,8 @@ def load(fiber: Fiber, op: Instruction, pointer: Value, mask: Value, *otherwise:
     """Elements of a vector from neighbours, from an address each, or, one after the other, where the mask is set."""
     type_ = op.result_types[0]
     mask = _rows(fiber, mask)
-    given = otherwise[0] if otherwise else np.zeros(type_.shape, type_.element.dtype)
-    return _read(fiber, op, _addresses(fiber, op, pointer, mask, type_), mask, given)
+    pass_through = otherwise[0] if otherwise else np.zeros(type_.shape, type_.element.dtype)
+    return _read(fiber, op, _addresses(fiber, op, pointer, mask, type_), mask, pass_through)
 
 
 @executes("llvm.intr.masked.store", "llvm.intr.masked.scatter", "llvm.intr.masked.compressstore")

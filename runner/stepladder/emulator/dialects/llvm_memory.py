@@ -55,8 +55,8 @@ def addressof(fiber: Fiber, op: Instruction) -> Value:
     attributes = op.attributes["globals"][symbol]
     if attributes.get("addr_space") == pointers.SHARED:
         return group.layout[symbol]
-    known = group.machine.globals
-    if symbol not in known:
+    globals_ = group.machine.globals
+    if symbol not in globals_:
         place = group.machine.heap.allocate(attributes["layout"].bytes, f"@{symbol}")
         place.is_array = not attributes.get("constant")
         initial = attributes.get("value")
@@ -68,8 +68,8 @@ def addressof(fiber: Fiber, op: Instruction) -> Value:
             place.data[: initial.nbytes] = np.frombuffer(initial.tobytes(), np.uint8)
         elif initial is not None:
             raise Unsupported(op, "of a global that is not an array of scalars")
-        known[symbol] = contiguous(place, _BYTE, (place.size,))
-    return known[symbol].memory.address
+        globals_[symbol] = contiguous(place, _BYTE, (place.size,))
+    return globals_[symbol].memory.address
 
 
 def _number_of(form: Layout, value: Value) -> np.ndarray | None:
@@ -108,15 +108,15 @@ def getelementptr(fiber: Fiber, op: Instruction, pointer: Value, *indices: Value
     if isinstance(op.result_types[0], Vector):  # an address for each element
         ranks = [type_.rank for type_ in op.operand_types]
         columns = in_lanes([pointer, *indices], [1] * len(ranks), fiber.count)
-        pointer, *rest = (part if rank else part[..., None] for part, rank in zip(columns, ranks))
-        indices = tuple(rest)
+        pointer, *index_columns = (part if rank else part[..., None] for part, rank in zip(columns, ranks))
+        indices = tuple(index_columns)
     for index, stride in zip(indices, strides):
         pointer = pointer + (index.astype(np.int64) if isinstance(index, np.ndarray) else int(index)) * stride
     return pointer + constant if constant else pointer
 
 
 def _terms(op: Instruction) -> tuple[int, list[int]]:
-    """Returns the bytes that constant indices come to, and the stride in bytes of each other one."""
+    """Returns the bytes that constant indices amount to, and the stride in bytes of each other one."""
     form = layout(text_of(op.attributes["elem_type"]))
     constant, strides = 0, []
     for place, index in enumerate(op.attributes["rawConstantIndices"]):

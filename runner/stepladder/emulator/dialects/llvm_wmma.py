@@ -20,9 +20,9 @@ def lower_call(builder: Builder, op: ir.Operation) -> None:
     """`llvm.call_intrinsic`: as the op of nvvm that the intrinsic would be of."""
     name = ir.StringAttr(op.attributes["intrin"]).value
     for form, run, others in ((_LOAD, nvvm_wmma.load, {}), (_MULTIPLY, nvvm_wmma.mma, {"eltypeB": "f32"})):
-        if found := form.fullmatch(name):
+        if match := form.fullmatch(name):
             attributes = {
-                key: int(text) if text.isdigit() else text for key, text in found.groupdict().items()
+                key: int(text) if text.isdigit() else text for key, text in match.groupdict().items()
             } | others
             builder.emit(name, run, builder.used(op.operands), builder.defined(op.results), attributes)
             return

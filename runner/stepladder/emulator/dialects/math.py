@@ -42,8 +42,8 @@ _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 def _round_away(value: Value) -> Value:
-    whole = np.trunc(value)
-    return whole + np.copysign(np.abs(value - whole) >= 0.5, value)
+    integral = np.trunc(value)
+    return integral + np.copysign(np.abs(value - integral) >= 0.5, value)
 
 
 for _name, _numpy in {

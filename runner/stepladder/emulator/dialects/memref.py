@@ -24,14 +24,14 @@ from stepladder.runtime.errors import FAILED, StepladderError
 if TYPE_CHECKING:
     pass
 
-# Of shared memory that asks for none, in bytes: what the widest swizzle of TMA needs, and `pack_shared_memory` gives.
+# Of shared memory that states none, in bytes: what the widest swizzle of TMA needs, and `pack_shared_memory` has.
 _ALIGNMENT = 1024
 
 
 def _sizes(type_: Type, dynamic: Sequence[Value]) -> list[Value]:
     """Returns the sizes of a memref, those that differ between threads as arrays (T,)."""
-    rest = [size if isinstance(size, np.ndarray) and size.ndim else int(size) for size in dynamic]
-    return [rest.pop(0) if size is None else size for size in type_.shape]
+    remaining = [size if isinstance(size, np.ndarray) and size.ndim else int(size) for size in dynamic]
+    return [remaining.pop(0) if size is None else size for size in type_.shape]
 
 
 @executes("memref.alloc", "memref.alloca")
@@ -41,9 +41,9 @@ def alloc(fiber: Fiber, op: Instruction, *sizes: Value) -> Value:
     group = fiber.group
     shape = _sizes(type_, sizes)
     own = [extent[fiber.lanes] if isinstance(extent, np.ndarray) else extent for extent in shape]
-    least = min((int(np.min(extent)) for extent in own), default=0)
-    if least < 0:
-        group.sanitizer.report("out-of-bounds", f"asks for a dimension of {least} elements", op)
+    smallest = min((int(np.min(extent)) for extent in own), default=0)
+    if smallest < 0:
+        group.sanitizer.report("out-of-bounds", f"asks for a dimension of {smallest} elements", op)
         shape, own = ([np.maximum(0, extent) for extent in extents] for extents in (shape, own))
     size = (type_.extent if type_.is_static else math.prod(int(np.max(extent)) for extent in own)) * type_.element.bytes
     start = 0
@@ -73,16 +73,16 @@ def _alloc_shared(op: Instruction) -> tuple[int | None, int, object] | None:
 @executes("memref.realloc")
 def realloc(fiber: Fiber, op: Instruction, view: MemRef, *sizes: Value) -> Value:
     """New memory of another size, with what the old one had; that is freed."""
-    made = alloc(fiber, op, *sizes)
-    kept = np.arange(min(int(fiber.first(view.sizes[0])), int(made.sizes[0])))
-    memory.write(fiber, op, made, [kept], memory.read(fiber, op, view, [kept], kept.shape), kept.shape)
+    new_view = alloc(fiber, op, *sizes)
+    places = np.arange(min(int(fiber.first(view.sizes[0])), int(new_view.sizes[0])))
+    memory.write(fiber, op, new_view, [places], memory.read(fiber, op, view, [places], places.shape), places.shape)
     dealloc(fiber, op, view)
-    return made
+    return new_view
 
 
 @executes("memref.dealloc")
 def dealloc(fiber: Fiber, op: Instruction, view: MemRef) -> None:
-    """Frees memory of the host; a kernel's own goes with its threads."""
+    """Frees memory of the host; that of a kernel is freed when its threads end."""
     if fiber.group.is_host:
         fiber.group.machine.free(op, view.memory)
 
@@ -97,7 +97,7 @@ def lower_global(builder: Builder, op: ir.Operation) -> None:
 
 @lowers("memref.get_global")
 def lower_get_global(builder: Builder, op: ir.Operation) -> None:
-    """`memref.get_global`: knows the global that it gets."""
+    """`memref.get_global`: the instruction has the global of the symbol."""
     symbol = decode_attributes(op)["name"]
     builder.emit(
         op.name, get_global, (), builder.defined(op.results), {"name": symbol, "global": builder.globals[symbol]}
@@ -111,8 +111,8 @@ def get_global(fiber: Fiber, op: Instruction) -> Value:
     symbol = op.attributes["name"]
     if type_.space == "shared" and not group.is_host:
         return contiguous(group.shared, type_.element, type_.shape, group.layout[symbol])
-    known = group.machine.globals
-    if symbol not in known:
+    globals_ = group.machine.globals
+    if symbol not in globals_:
         view = contiguous(
             group.machine.heap.allocate(type_.count * type_.element.bytes, f"@{symbol}"), type_.element, type_.shape
         )
@@ -120,8 +120,8 @@ def get_global(fiber: Fiber, op: Instruction) -> Value:
         initial = op.attributes["global"].get("initial_value")
         if isinstance(initial, np.ndarray):
             view.memory.typed(type_.element.dtype)[: initial.size] = initial.reshape(-1)
-        known[symbol] = view
-    return known[symbol]
+        globals_[symbol] = view
+    return globals_[symbol]
 
 
 @shared("memref.get_global")
@@ -206,13 +206,13 @@ def _dot(numbers: Sequence[Value], strides: Sequence[Value]) -> Value:
 @executes("memref.subview")
 def subview(fiber: Fiber, op: Instruction, view: MemRef, *dynamic: Value) -> MemRef:
     """A part of a view."""
-    rest = list(dynamic)
-    offsets, sizes, steps = (_mixed(op, name, rest) for name in ("offsets", "sizes", "strides"))
+    remaining = list(dynamic)
+    offsets, sizes, steps = (_mixed(op, name, remaining) for name in ("offsets", "sizes", "strides"))
     _check_part(fiber, op, view, offsets, sizes, steps)
     strides = [stride * step for stride, step in zip(view.strides, steps)]
-    kept = _kept(op, sizes, strides)
+    axes = _kept(op, sizes, strides)
     return view.view(
-        view.offset + _dot(offsets, view.strides), [sizes[axis] for axis in kept], [strides[axis] for axis in kept]
+        view.offset + _dot(offsets, view.strides), [sizes[axis] for axis in axes], [strides[axis] for axis in axes]
     )
 
 
@@ -244,32 +244,32 @@ def _kept(op: Instruction, sizes: Sequence[Value], strides: Sequence[Value]) -> 
     if "kept" not in op.cache:
         type_ = op.result_types[0]
         missing = len(sizes) - type_.rank
-        kept = list(range(len(sizes)))
+        axes = list(range(len(sizes)))
         for axis in range(len(sizes)):
             if missing and isinstance(sizes[axis], int) and sizes[axis] == 1:
-                rest = [other for other in kept if other != axis]
-                place = len([other for other in rest if other < axis])
-                wanted = type_.shape[place] if place < type_.rank else None
+                other_axes = [other for other in axes if other != axis]
+                place = len([other for other in other_axes if other < axis])
+                expected_size = type_.shape[place] if place < type_.rank else None
                 stride = type_.strides[place] if place < type_.rank else None
                 following = strides[axis] if isinstance(strides[axis], int) else None
                 # A dimension of one remains where the type has it, with its own stride.
                 if (
-                    wanted == 1
+                    expected_size == 1
                     and stride is not None
                     and stride == following
-                    and _fits([sizes[other] for other in kept[place + 1 :]], type_.shape[place + 1 :], missing)
+                    and _fits([sizes[other] for other in axes[place + 1 :]], type_.shape[place + 1 :], missing)
                 ):
                     continue
-                kept = rest
+                axes = other_axes
                 missing -= 1
-        op.cache["kept"] = kept
+        op.cache["kept"] = axes
     return op.cache["kept"]
 
 
 def _fits(sizes: Sequence[Value], shape: Sequence[int], missing: int) -> bool:
     """Whether sizes can be a shape when `missing` dimensions of one are dropped."""
-    ones = sum(1 for size in sizes if isinstance(size, int) and size == 1)
-    return len(sizes) - missing == len(shape) and ones >= missing
+    unit_sizes = sum(1 for size in sizes if isinstance(size, int) and size == 1)
+    return len(sizes) - missing == len(shape) and unit_sizes >= missing
 
 
 @executes("memref.view")
@@ -279,13 +279,13 @@ def view_(fiber: Fiber, op: Instruction, view: MemRef, shift: Value, *sizes: Val
     shape = _sizes(type_, sizes)
     if values.is_uniform(shift):
         return contiguous(view.memory, type_.element, shape, view.start + view.offset + int(shift))
-    made = contiguous(view.memory, type_.element, shape, view.start + view.offset)
-    return made.view(shift // type_.element.bytes, made.sizes, made.strides)
+    whole_view = contiguous(view.memory, type_.element, shape, view.start + view.offset)
+    return whole_view.view(shift // type_.element.bytes, whole_view.sizes, whole_view.strides)
 
 
 @executes("memref.assume_alignment")
 def assume_alignment(fiber: Fiber, op: Instruction, view: MemRef) -> Value:
-    """The same view, of which the op says how its first element is aligned."""
+    """The same view; the op states the alignment of its first element."""
     alignment.check_element(fiber, op, view, [], op.attributes["alignment"])
     return view
 
@@ -299,8 +299,8 @@ def cast(fiber: Fiber, op: Instruction, view: MemRef) -> Value:
 @executes("memref.reinterpret_cast")
 def reinterpret_cast(fiber: Fiber, op: Instruction, view: MemRef, *dynamic: Value) -> MemRef:
     """Another view from the first element of the memory that a view is of."""
-    rest = list(dynamic)
-    (offset,), sizes, strides = (_mixed(op, name, rest) for name in ("offsets", "sizes", "strides"))
+    remaining = list(dynamic)
+    (offset,), sizes, strides = (_mixed(op, name, remaining) for name in ("offsets", "sizes", "strides"))
     return view.view(offset, sizes, strides)
 
 
@@ -358,9 +358,9 @@ def _innermost(view: MemRef, group: Sequence[int]) -> int:
 @executes("memref.expand_shape")
 def expand_shape(fiber: Fiber, op: Instruction, view: MemRef, *dynamic: Value) -> MemRef:
     """The same elements with dimensions cut."""
-    rest = list(dynamic)
+    remaining = list(dynamic)
     unknown = ir.ShapedType.get_dynamic_size()
-    sizes = [rest.pop(0) if size == unknown else size for size in op.attributes["static_output_shape"]]
+    sizes = [remaining.pop(0) if size == unknown else size for size in op.attributes["static_output_shape"]]
     # All dimensions of an expanded scalar are 1.
     groups = op.attributes["reassociation"] if len(view.strides) else [range(len(sizes))]
     strides: list = []

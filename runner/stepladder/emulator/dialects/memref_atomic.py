@@ -36,15 +36,17 @@ def generic_atomic_rmw(fiber: Fiber, op: Instruction, view: Value, *indices: Val
     element = op.result_types[0]
     access = memory.locate(fiber, op, view, indices)
     body = op.regions[0]
-    made = np.zeros(fiber.count, element.dtype)
+    results = np.zeros(fiber.count, element.dtype)
 
     def after(number: int, before: Value) -> Value:
         lane = fiber.lanes[number]
-        made[lane] = values.lanes(np.asarray(fiber.evaluate(body, [plain(np.asarray(before))])[0]), fiber.count)[lane]
-        return made[lane]
+        results[lane] = values.lanes(np.asarray(fiber.evaluate(body, [plain(np.asarray(before))])[0]), fiber.count)[
+            lane
+        ]
+        return results[lane]
 
     atomics.update(fiber, op, access, after, _ORDERS)
-    return plain(made[0]) if fiber.group.is_host else made
+    return plain(results[0]) if fiber.group.is_host else results
 
 
 def spread(fiber: Fiber, before: np.ndarray) -> Value:

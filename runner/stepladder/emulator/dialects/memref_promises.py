@@ -28,8 +28,8 @@ def _before(check: Callable[..., str]) -> Callable:
     def checked(op: ir.Operation, execute: Callable) -> Callable:
         def run(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
             if fiber.group.sanitizer.enabled:
-                found = (check(part, op, *operands) for part in alike(fiber, _numbers(operands)))
-                wrong = next(filter(None, found), "")
+                messages = (check(part, op, *operands) for part in alike(fiber, _numbers(operands)))
+                wrong = next(filter(None, messages), "")
                 if wrong:
                     fiber.group.sanitizer.report(KIND, wrong, op)
             return execute(fiber, op, *operands)
@@ -41,10 +41,10 @@ def _before(check: Callable[..., str]) -> Callable:
 
 def _numbers(operands: Sequence[Value]) -> list[Value]:
     """Returns the sizes and strides of views, and other operands."""
-    found = []
+    numbers = []
     for operand in operands:
-        found += [*operand.sizes, *operand.strides] if isinstance(operand, MemRef) else [operand]
-    return found
+        numbers += [*operand.sizes, *operand.strides] if isinstance(operand, MemRef) else [operand]
+    return numbers
 
 
 def _sizes(fiber: Fiber, view: MemRef) -> list[int]:
@@ -63,12 +63,12 @@ def check_cast(fiber: Fiber, op: Instruction, view: MemRef) -> str:
     if not isinstance(type_, Buffer) or len(type_.shape) != view.rank:
         return ""
     sizes = _sizes(fiber, view)
-    for axis, (stated, size) in enumerate(zip(type_.shape, sizes)):
-        if stated not in (None, size):
-            return f"says that dimension {axis} has {stated} elements, and it has {size}"
-    for axis, (stated, stride) in enumerate(zip(type_.strides, _strides(fiber, view))):
-        if stated not in (None, stride) and sizes[axis] > 1:
-            return f"says that the stride of dimension {axis} is {stated}, and it is {stride}"
+    for axis, (static_value, size) in enumerate(zip(type_.shape, sizes)):
+        if static_value not in (None, size):
+            return f"says that dimension {axis} has {static_value} elements, and it has {size}"
+    for axis, (static_value, stride) in enumerate(zip(type_.strides, _strides(fiber, view))):
+        if static_value not in (None, stride) and sizes[axis] > 1:
+            return f"says that the stride of dimension {axis} is {static_value}, and it is {stride}"
     return ""
 
 
@@ -76,9 +76,9 @@ def check_cast(fiber: Fiber, op: Instruction, view: MemRef) -> str:
 @_before
 def check_expansion(fiber: Fiber, op: Instruction, view: MemRef, *dynamic: Value) -> str:
     """The sizes that a dimension is cut into must multiply to it."""
-    rest = [int(fiber.first(size)) for size in dynamic]
+    remaining = [int(fiber.first(size)) for size in dynamic]
     # The smallest 64-bit integer represents a size that is an operand.
-    sizes = [rest.pop(0) if size < 0 else size for size in op.attributes["static_output_shape"]]
+    sizes = [remaining.pop(0) if size < 0 else size for size in op.attributes["static_output_shape"]]
     for group, size in zip(op.attributes["reassociation"], _sizes(fiber, view)):
         parts = [sizes[axis] for axis in group]
         if math.prod(parts) != size:
@@ -114,32 +114,32 @@ def check_view(op: ir.Operation, execute: Callable) -> Callable:
     """Adds the check that the bytes of a view are those of the buffer that it shows; it has no others then."""
 
     def run(fiber: Fiber, op: Instruction, view: MemRef, shift: Value, *sizes: Value) -> Value:
-        made = execute(fiber, op, view, shift, *sizes)
-        for part in alike(fiber, _numbers((view, made, shift))):
+        result = execute(fiber, op, view, shift, *sizes)
+        for part in alike(fiber, _numbers((view, result, shift))):
             first = int(part.first(shift))
-            end = first + math.prod(_sizes(part, made)) * made.element.bytes
-            held = math.prod(_sizes(part, view)) * view.element.bytes
-            if end > held or first < 0:
-                fiber.group.sanitizer.report("out-of-bounds", f"shows bytes {first} to {end} of {held}", op)
-                return _without_rest(view, made, shift)
-        return made
+            end = first + math.prod(_sizes(part, result)) * result.element.bytes
+            byte_count = math.prod(_sizes(part, view)) * view.element.bytes
+            if end > byte_count or first < 0:
+                fiber.group.sanitizer.report("out-of-bounds", f"shows bytes {first} to {end} of {byte_count}", op)
+                return _without_rest(view, result, shift)
+        return result
 
     return run
 
 
-def _without_rest(view: MemRef, made: MemRef, shift: Value) -> MemRef:
+def _without_rest(view: MemRef, result: MemRef, shift: Value) -> MemRef:
     """Returns a view without the outermost elements that are beyond the buffer that it shows."""
-    if not made.sizes:
-        return made
-    left = math.prod(view.sizes) * view.element.bytes - shift
-    row = math.prod(made.sizes[1:]) * made.element.bytes
-    rows = np.where(np.asarray(shift) < 0, 0, np.clip(left // np.maximum(row, 1), 0, made.sizes[0]))
-    return made.view(made.offset, [rows if rows.ndim else int(rows), *made.sizes[1:]], made.strides)
+    if not result.sizes:
+        return result
+    bytes_left = math.prod(view.sizes) * view.element.bytes - shift
+    row = math.prod(result.sizes[1:]) * result.element.bytes
+    rows = np.where(np.asarray(shift) < 0, 0, np.clip(bytes_left // np.maximum(row, 1), 0, result.sizes[0]))
+    return result.view(result.offset, [rows if rows.ndim else int(rows), *result.sizes[1:]], result.strides)
 
 
 @executes("memref.distinct_objects")
 def distinct_objects(fiber: Fiber, op: Instruction, *views: MemRef) -> Value:
-    """The same views, of which the op says that no two are of one allocation."""
+    """The same views; the op states that no two are of one allocation."""
     places = [(id(view.memory), view.start if view.memory.space == "shared" else 0) for view in views]
     if len(set(places)) < len(places):
         fiber.group.sanitizer.report(KIND, "two of its operands alias: they are of one allocation", op)

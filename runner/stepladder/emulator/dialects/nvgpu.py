@@ -40,10 +40,10 @@ def segments(op: Instruction, operands: Sequence[Value]) -> list[tuple]:
         op: with the attribute `operandSegmentSizes`.
         operands: all of them.
     """
-    parts, rest = [], operands
+    parts, remaining = [], operands
     for size in op.attributes["operandSegmentSizes"]:
-        parts.append(rest[:size])
-        rest = rest[size:]
+        parts.append(remaining[:size])
+        remaining = remaining[size:]
     return parts
 
 
@@ -96,9 +96,9 @@ def device_async_copy(fiber: Fiber, op: Instruction, *operands: Value) -> None:
             else number < int(limit[0])
         )
     accesses = []
-    for view, indices, touched in ((source, from_, valid), (target, to, None)):
+    for view, indices, active in ((source, from_, valid), (target, to, None)):
         *outer, last = (_beside(index) for index in indices)
-        access = memory.locate(fiber, op, view, [*outer, last + number], (count,), touched)
+        access = memory.locate(fiber, op, view, [*outer, last + number], (count,), active)
         accesses.append(access if access.per_lane else memory.with_lanes(access, len(fiber.lanes)))
         alignment.check_access(fiber, op, accesses[-1], count * view.element.bytes)
     if fiber.group.counters is not None:
@@ -165,24 +165,24 @@ def load_matrices(
     lanes = warps_of(fiber, op)
     item = view.element.bytes
     per = fragments.ROW_BYTES // item
-    asked = (fiber.group.thread_of_lane % fragments.WARP < count * fragments.MATRIX_ROWS)[:, None]
+    gives_address = (fiber.group.thread_of_lane % fragments.WARP < count * fragments.MATRIX_ROWS)[:, None]
     *outer, last = (_beside(index) for index in indices)
     access = memory.locate(
-        fiber, op, view, [*outer, last + np.arange(per)], (per,), np.broadcast_to(asked, (fiber.count, per))
+        fiber, op, view, [*outer, last + np.arange(per)], (per,), np.broadcast_to(gives_address, (fiber.count, per))
     )
     alignment.check_access(fiber, op, access, fragments.ROW_BYTES)
     group = fiber.group
     group.sanitizer.read(together(fiber), op, access)
     assert access.valid is not None
-    given = access.valid[:, 0]
-    if group.counters is not None and given.any():
-        thread = fiber.lanes[given]
-        group.counters.ldmatrix(op, thread // fragments.MATRIX_ROWS, access.positions[given, 0] * item)
+    is_valid = access.valid[:, 0]
+    if group.counters is not None and is_valid.any():
+        thread = fiber.lanes[is_valid]
+        group.counters.ldmatrix(op, thread // fragments.MATRIX_ROWS, access.positions[is_valid, 0] * item)
     rows = memory.spread(fiber, memory.gather(access))[lanes][:, : count * fragments.MATRIX_ROWS]
     matrices = rows.reshape(len(lanes), count, fragments.MATRIX_ROWS, per)
-    held = fragments.matrix(8 * item, transposed=transposed).divide(matrices)
-    result = np.zeros((fiber.count, count, held.shape[-1]), held.dtype)
-    result[lanes] = np.swapaxes(held, 1, 2)
+    fragments_ = fragments.matrix(8 * item, transposed=transposed).divide(matrices)
+    result = np.zeros((fiber.count, count, fragments_.shape[-1]), fragments_.dtype)
+    result[lanes] = np.swapaxes(fragments_, 1, 2)
     return result
 
 
@@ -223,24 +223,24 @@ def multiply_in_warps(
     rows, columns, k = shape
     lanes = warps_of(fiber, op)
     bits = fragments.REGISTER_BITS // a.shape[-1] if a.shape[-1] > 1 else 8 * a.itemsize
-    held = [values.lanes(array, fiber.count, 2)[lanes] for array in (a, b, c)]
-    left = fragments.mma_a(rows, k if sparsity is None else k // 2, bits).join(held[0])
+    registers = [values.lanes(array, fiber.count, 2)[lanes] for array in (a, b, c)]
+    left = fragments.mma_a(rows, k if sparsity is None else k // 2, bits).join(registers[0])
     if sparsity is not None:
         left = sparsity.expand(fiber, op, left, lanes, bits)
-    right = fragments.mma_b(k, columns, bits).join(held[1])
+    right = fragments.mma_b(k, columns, bits).join(registers[1])
     sums = fragments.mma_c(rows, columns)
     if a.dtype == np.float64:
-        total = sums.join(held[2]) + left @ right
+        total = sums.join(registers[2]) + left @ right
     else:
         kind = "tf32" if tf32 else "s8" if a.dtype.kind in "iu" else ""
         left, right = warpgroups.exact(left, kind), warpgroups.exact(right, kind)
         product = left @ right
         if differs:
             product = left.sum(axis=-1)[..., None] + right.sum(axis=-2)[..., None, :] - 2 * product
-        total = warpgroups.added(sums.join(held[2]), product, saturates=saturates)
+        total = warpgroups.added(sums.join(registers[2]), product, saturates=saturates)
     if fiber.group.counters is not None:
         fiber.group.counters.products(fiber, op, rows * columns * k)
-    result = np.zeros((fiber.count, *held[2].shape[2:]), total.dtype)
+    result = np.zeros((fiber.count, *registers[2].shape[2:]), total.dtype)
     result[lanes] = sums.divide(total)
     return result
 
@@ -264,7 +264,7 @@ def mma_sparse(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value, meta
     selector = int(op.attributes.get("sparsitySelector") or 0)
     if element.width < 8 or selector >= sparse_operands.selectors(element.width, k):
         raise Unsupported(op, f"of {element.name} with k = {k} and selector {selector}")
-    held = np.ascontiguousarray(values.lanes(np.asarray(metadata, np.int16), fiber.count, 1))
+    metadata_registers = np.ascontiguousarray(values.lanes(np.asarray(metadata, np.int16), fiber.count, 1))
     return multiply_in_warps(
         fiber,
         op,
@@ -274,7 +274,7 @@ def mma_sparse(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value, meta
         (rows, columns, k),
         tf32="tf32Enabled" in op.attributes,
         saturates=True,
-        sparsity=sparse_operands.Sparsity(held.view(np.int32)[:, 0], selector),
+        sparsity=sparse_operands.Sparsity(metadata_registers.view(np.int32)[:, 0], selector),
     )
 
 
@@ -375,7 +375,7 @@ def mbarrier_arrive_expect_tx(
 
 @executes("nvgpu.mbarrier.test.wait")
 def mbarrier_test_wait(fiber: Fiber, op: Instruction, barriers: Value, token: Value, number: Value) -> Value:
-    """Whether the phase of a token has ended: it is waited for, since IR that asks asks again until it has."""
+    """Whether the phase of a token has ended. The op waits for that: IR repeats the test until it succeeds."""
     mbarriers.wait_at(fiber, op, mbarrier_at(fiber, op, barriers, number), values.lanes(token, fiber.count) % 2)
     return True
 

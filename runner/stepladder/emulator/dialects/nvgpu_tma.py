@@ -101,7 +101,7 @@ def load_boxes(
             blocks = [target for target in blocks if target < group.blocks]
         place = of_lane(barrier, lane)
         warp = [group.warp_of_lane[lane]]
-        found = {target: mbarriers.find_mbarrier(fiber, op, target, place, warp) for target in blocks}
+        barriers_of_blocks = {target: mbarriers.find_mbarrier(fiber, op, target, place, warp) for target in blocks}
         tma.load(
             fiber,
             op,
@@ -109,7 +109,7 @@ def load_boxes(
             [of_lane(at, lane) for at in reversed(coordinates)],
             lane=int(lane),
             address=of_lane(address, lane),
-            barriers=[(target, barrier) for target, barrier in found.items() if barrier is not None],
+            barriers=[(target, barrier) for target, barrier in barriers_of_blocks.items() if barrier is not None],
         )
 
 

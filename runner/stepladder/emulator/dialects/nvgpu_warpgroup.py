@@ -141,9 +141,9 @@ def warpgroup_mma_3xtf32_registers(
     small_b: Tile,
 ) -> Value:
     """Sums the products of split operands as `warpgroup_mma_3xtf32`, with both parts of A in registers."""
-    held = [np.broadcast_to(part, (fiber.count, *part.shape[-3:])) for part in (a, small_a)]
-    parts_of_a = [_in_registers(np.ascontiguousarray(part, np.float32).view(np.int32), b.type) for part in held]
-    _, blocks, steps, _ = held[0].shape
+    parts = [np.broadcast_to(part, (fiber.count, *part.shape[-3:])) for part in (a, small_a)]
+    parts_of_a = [_in_registers(np.ascontiguousarray(part, np.float32).view(np.int32), b.type) for part in parts]
+    _, blocks, steps, _ = parts[0].shape
     return _sum_of_three(fiber, op, sums, blocks, range(steps), parts_of_a, (b, small_b))
 
 
@@ -158,8 +158,8 @@ def _in_registers(registers: np.ndarray, type_: str, *, first: int = 0) -> _Oper
     """Returns A in registers, int32 array (T, blocks, steps, registers); `first` is the step of the first ones."""
 
     def operand(warpgroup: Warpgroup, block: int, step: int) -> Operand:
-        held = np.ascontiguousarray(registers[warpgroup.lanes, block, step - first])
-        return Operand(None, type_, True, values=warpgroups.matrix_of(held, type_))
+        elements = np.ascontiguousarray(registers[warpgroup.lanes, block, step - first])
+        return Operand(None, type_, True, values=warpgroups.matrix_of(elements, type_))
 
     return operand
 
@@ -232,13 +232,13 @@ def own_warpgroup_mma_store(fiber: Fiber, op: Instruction, sums: AccumulatorRegi
 def _store(fiber: Fiber, op: Instruction, sums: AccumulatorRegisters, view: MemRef, number: np.ndarray) -> None:
     """Stores the accumulator, given the number of each thread, (T,)."""
     array = sums.read(fiber, op)
-    blocks, held = array.shape[1:]
-    fragment = fragments.accumulator(2 * held)
+    blocks, count = array.shape[1:]
+    fragment = fragments.accumulator(2 * count)
     thread = number % fragments.WARPGROUP
     first = number // fragments.WARPGROUP * ROWS
     rows = (fragment.rows[thread] + first[:, None])[:, None] + ROWS * np.arange(blocks).reshape(1, -1, 1)
     columns = np.broadcast_to(fragment.columns[thread][:, None], rows.shape)
-    # Rows of further warpgroups are after those that the view says that it has.
+    # Rows of further warpgroups are after the rows of the view's type.
     last = max(int(fiber.first(view.sizes[0])), int(first[fiber.lanes].max()) + ROWS * blocks)
     view = view.view(view.offset, (last, view.sizes[1]), view.strides)
-    memory.write(fiber, op, view, [rows, columns], array, (blocks, held))
+    memory.write(fiber, op, view, [rows, columns], array, (blocks, count))

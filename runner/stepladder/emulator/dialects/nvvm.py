@@ -98,7 +98,7 @@ def nothing(fiber: Fiber, op: Instruction, *operands: Value) -> None:
 
 @executes("nvvm.griddepcontrol")
 def griddepcontrol(fiber: Fiber, op: Instruction) -> None:
-    """Lets threads know what the launch before has done, where they wait for that; launches follow each other."""
+    """Makes what the previous launch has done visible to threads that wait for it; launches run one after the other."""
     dependent_launch.control(fiber, op)
 
 
@@ -122,9 +122,9 @@ def cp_async_shared_global(fiber: Fiber, op: Instruction, target: Value, source:
     )
     for part, array, start in pointers.parts(fiber, op, source):
         accesses = []
-        for allocation, first, touched in ((array, start, valid), (fiber.group.shared, target, None)):
+        for allocation, first, active in ((array, start, valid), (fiber.group.shared, target, None)):
             view, places = pointers.elements(allocation, lanes(first, fiber.count), _BYTE, np.arange(count), 1)
-            accesses.append(memory.locate(part, op, view, [places], (count,), touched))
+            accesses.append(memory.locate(part, op, view, [places], (count,), active))
             alignment.check_access(part, op, accesses[-1], count)
         if fiber.group.counters is not None:
             for access, kind in zip(accesses, ("load", "store")):
@@ -190,7 +190,7 @@ def _check_in_shared(fiber: Fiber, op: Instruction, address: Value) -> None:
 
 @executes("nvvm.mbarrier.arrive", "nvvm.mbarrier.arrive.shared")
 def mbarrier_arrive(fiber: Fiber, op: Instruction, address: Value, *count: Value) -> Value:
-    """Arrives, `count` times where that is said; the token is the phase.
+    """Arrives, `count` times where the op has one; the token is the phase.
 
     A pointer to shared memory of the cluster may be of another block, whose mbarrier gives no token.
     """
@@ -219,7 +219,7 @@ def mbarrier_arrive_expect_tx(fiber: Fiber, op: Instruction, address: Value, cou
 
 @executes("nvvm.mbarrier.test.wait", "nvvm.mbarrier.test.wait.shared")
 def mbarrier_test_wait(fiber: Fiber, op: Instruction, address: Value, token: Value) -> Value:
-    """Whether the phase of a token has ended: it is waited for, since IR that asks asks again until it has."""
+    """Whether the phase of a token has ended. The op waits for that: IR repeats the test until it succeeds."""
     mbarriers.wait_at(fiber, op, address, lanes(token, fiber.count) % 2, acquires=not op.attributes.get("relaxed"))
     return True
 

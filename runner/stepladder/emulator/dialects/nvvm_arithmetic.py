@@ -77,8 +77,8 @@ def dot_accumulate(fiber: Fiber, op: Instruction, left: Value, right: Value, tot
     for name, place in (("a_type", 0), ("b_type", 1)):
         if keyword(op.attributes.get(name, "signed")) == "unsigned":
             part = (left, right)[place]
-            changed = part.view(f"u{part.dtype.itemsize}")
-            left, right = (changed, right) if place == 0 else (left, changed)
+            unsigned_part = part.view(f"u{part.dtype.itemsize}")
+            left, right = (unsigned_part, right) if place == 0 else (left, unsigned_part)
     if op.name.endswith("2way"):
         half = b_type.shape[0] // 2
         right = right[..., half:] if op.attributes.get("b_hi") else right[..., :half]
@@ -89,8 +89,8 @@ def dot_accumulate(fiber: Fiber, op: Instruction, left: Value, right: Value, tot
 @executes("nvvm.convert.f8x2.to.f16x2")
 def convert_fp8(fiber: Fiber, op: Instruction, bits: Value) -> Value:
     """Two fp8 values, as bytes, in f16, which has them all."""
-    found = np.asarray(bits).view(op.attributes["srcType"].dtype).astype(np.float16)
-    return _clamped(op, found)
+    numbers = np.asarray(bits).view(op.attributes["srcType"].dtype).astype(np.float16)
+    return _clamped(op, numbers)
 
 
 def _clamped(op: Instruction, values: np.ndarray) -> np.ndarray:
@@ -103,8 +103,8 @@ def round_to_fp8(fiber: Fiber, op: Instruction, high: Value, low: Value) -> Valu
     """Two f32 values as bytes of fp8, rounded to nearest; what is larger is its largest value."""
     if keyword(op.attributes.get("sat", "none")) != "satfinite":
         raise Unsupported(op, "without satfinite")
-    both = _pair_of_floats(fiber, op, high, low, op.attributes["dstTy"].dtype)
-    return both.view(np.int8) if op.result_types[0].shape else both.view(np.int16)[..., 0]
+    pair = _pair_of_floats(fiber, op, high, low, op.attributes["dstTy"].dtype)
+    return pair.view(np.int8) if op.result_types[0].shape else pair.view(np.int16)[..., 0]
 
 
 @executes("nvvm.convert.f32x2.to.f16x2", "nvvm.convert.f32x2.to.bf16x2")
@@ -118,11 +118,11 @@ def round_to_halves(fiber: Fiber, op: Instruction, high: Value, low: Value, *ran
 def _pair_of_floats(fiber: Fiber, op: Instruction, high: Value, low: Value, dtype: np.dtype) -> np.ndarray:
     """Returns two values rounded to a narrow type, (T, 2); with satfinite the largest one for what is larger."""
     _only_nearest(op)
-    both = _clamped(op, np.stack([lanes(np.asarray(part), fiber.count) for part in (low, high)], axis=-1))
+    pair = _clamped(op, np.stack([lanes(np.asarray(part), fiber.count) for part in (low, high)], axis=-1))
     if keyword(op.attributes.get("sat", "none")) == "satfinite":
         largest = float((np.finfo if dtype == np.float16 else ml_dtypes.finfo)(dtype).max)
-        both = np.clip(both, -largest, largest)
-    return np.ascontiguousarray(both.astype(dtype))
+        pair = np.clip(pair, -largest, largest)
+    return np.ascontiguousarray(pair.astype(dtype))
 
 
 @executes("nvvm.convert.float.to.tf32")
@@ -142,12 +142,12 @@ def prmt(fiber: Fiber, op: Instruction, low: Value, selector: Value, *high: Valu
     """Bytes of two words, each chosen by four bits; the highest of the four repeats the byte's sign."""
     if keyword(op.attributes.get("mode", "default")) != "default":
         raise Unsupported(op, f"of {op.attributes['mode']}")
-    both = [lanes(np.asarray(part), fiber.count).astype(np.int64) & 0xFFFFFFFF for part in (low, *(high or (0,)))]
-    chosen = lanes(np.asarray(selector), fiber.count).astype(np.int64)
-    word = both[0] | both[1] << 32
+    words = [lanes(np.asarray(part), fiber.count).astype(np.int64) & 0xFFFFFFFF for part in (low, *(high or (0,)))]
+    selectors = lanes(np.asarray(selector), fiber.count).astype(np.int64)
+    word = words[0] | words[1] << 32
     result = np.zeros(fiber.count, np.int64)
     for number in range(4):
-        nibble = chosen >> (4 * number) & 15
+        nibble = selectors >> (4 * number) & 15
         byte = word >> (8 * (nibble & 7)) & 0xFF
         byte = np.where(nibble & 8, np.where(byte & 0x80, 0xFF, 0), byte)
         result |= byte << (8 * number)

@@ -34,7 +34,7 @@ def _window(fiber: Fiber) -> Value:
 def ldmatrix(fiber: Fiber, op: Instruction, pointer: Value) -> Value:
     """Loads one, two or four 8 x 8 matrices of 16 bits: thread 8 j + r gives the address of row r of matrix j."""
     _only_16_bits(op)
-    held = nvgpu.load_matrices(
+    elements = nvgpu.load_matrices(
         fiber,
         op,
         _window(fiber),
@@ -42,7 +42,7 @@ def ldmatrix(fiber: Fiber, op: Instruction, pointer: Value) -> Value:
         op.attributes["num"],
         transposed=keyword(op.attributes["layout"]) == "col",
     )
-    registers = np.ascontiguousarray(held).view(np.int32)[..., 0]
+    registers = np.ascontiguousarray(elements).view(np.int32)[..., 0]
     return AccumulatorRegisters(registers) if op.attributes["num"] > 1 else registers[:, 0]
 
 
@@ -58,9 +58,9 @@ def stmatrix(fiber: Fiber, op: Instruction, pointer: Value, *registers: Value) -
     group = fiber.group
     count = len(registers)
     threads = nvgpu.warps_of(fiber, op)
-    held = np.stack([lanes(register, fiber.count)[threads] for register in registers], axis=1).astype(np.int32)
+    words = np.stack([lanes(register, fiber.count)[threads] for register in registers], axis=1).astype(np.int32)
     fragment = fragments.matrix(transposed=keyword(op.attributes["layout"]) == "col")
-    matrices = fragment.join(held[..., None].view(np.int16))
+    matrices = fragment.join(words[..., None].view(np.int16))
     rows = np.zeros((fiber.count, fragments.MATRIX_ROWS), np.int16)
     rows[threads[:, : count * fragments.MATRIX_ROWS]] = matrices.reshape(len(threads), -1, fragments.MATRIX_ROWS)
     gives = group.thread_of_lane % WARP < count * fragments.MATRIX_ROWS
@@ -118,18 +118,18 @@ def mma_sync(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
 
 def _sparsity(fiber: Fiber, op: Instruction, metadata: Value, selector: Value, bits: int, k: int) -> Sparsity:
     """Returns the metadata of a sparse product, of elements of so many bits."""
-    chosen = fiber.agreed(selector)
-    if isinstance(chosen, np.ndarray) or not 0 <= chosen < selectors(bits, k):
-        raise Unsupported(op, f"with the sparsity selector {chosen}")
-    return Sparsity(metadata, int(chosen), bool(op.attributes.get("orderedMetadata")))
+    number = fiber.agreed(selector)
+    if isinstance(number, np.ndarray) or not 0 <= number < selectors(bits, k):
+        raise Unsupported(op, f"with the sparsity selector {number}")
+    return Sparsity(metadata, int(number), bool(op.attributes.get("orderedMetadata")))
 
 
 def _registers_of(fiber: Fiber, registers: Value, kind: str | None) -> np.ndarray:
     """Returns registers as elements (T, registers, elements of one); integers of 32 bits may represent a type."""
     rank = 1 if np.ndim(registers[0]) and np.shape(registers[0])[-1] == 2 and kind is None else 0
-    held = np.stack([lanes(np.asarray(register), fiber.count, rank) for register in registers], axis=1)
-    if held.ndim == 2:
-        held = held[..., None]
+    elements = np.stack([lanes(np.asarray(register), fiber.count, rank) for register in registers], axis=1)
+    if elements.ndim == 2:
+        elements = elements[..., None]
     if kind in _NARROW:
-        return fragments.narrow(held, *_NARROW[kind])
-    return np.ascontiguousarray(held).view(warpgroups.TYPES[kind]) if kind in warpgroups.TYPES else held
+        return fragments.narrow(elements, *_NARROW[kind])
+    return np.ascontiguousarray(elements).view(warpgroups.TYPES[kind]) if kind in warpgroups.TYPES else elements

@@ -28,8 +28,8 @@ def complete_tx(fiber: Fiber, op: Instruction, address: Value, count: Value) -> 
     for mask, (block, place, number) in synchronization.by_block(fiber, address, count):
         barrier = mbarriers.find_mbarrier(fiber, op, block, place, synchronization.warps_of(fiber, mask))
         if barrier is not None:
-            known = fiber.group.sanitizer.release(synchronization.warps_of(fiber, mask))
-            barrier.update(came=number * int(mask.sum()), known=known)
+            clocks = fiber.group.sanitizer.release(synchronization.warps_of(fiber, mask))
+            barrier.update(came=number * int(mask.sum()), clocks=clocks)
 
 
 @executes("nvvm.mbarrier.inval", "nvvm.mbarrier.inval.shared")
@@ -57,7 +57,7 @@ def arrive_drop(fiber: Fiber, op: Instruction, address: Value, *count: Value) ->
 
 @executes("nvvm.mbarrier.try_wait")
 def try_wait(fiber: Fiber, op: Instruction, address: Value, state: Value, *ticks: Value) -> Value:
-    """Whether the phase of a token or a parity has ended: it is waited for, since IR that asks asks again."""
+    """Whether the phase of a token or a parity has ended. The op waits for that: IR repeats the test."""
     phase = lanes(np.asarray(state), fiber.count).astype(np.int64) % 2
     mbarriers.wait_at(fiber, op, address, phase, acquires=not op.attributes.get("relaxed"))
     return True
@@ -96,8 +96,8 @@ def memory_barrier(fiber: Fiber, op: Instruction) -> None:
 def movmatrix(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """The 8 x 8 matrix of 16 bits that the threads of a warp hold, transposed."""
     threads = nvgpu.warps_of(fiber, op)
-    held = lanes(np.asarray(value, np.int32), fiber.count)[threads]
-    rows = np.ascontiguousarray(held).view(np.int16).reshape(len(threads), 8, 8).swapaxes(1, 2)
+    words = lanes(np.asarray(value, np.int32), fiber.count)[threads]
+    rows = np.ascontiguousarray(words).view(np.int16).reshape(len(threads), 8, 8).swapaxes(1, 2)
     result = np.zeros(fiber.count, np.int32)
     result[threads] = np.ascontiguousarray(rows).reshape(len(threads), -1).view(np.int32)
     return result

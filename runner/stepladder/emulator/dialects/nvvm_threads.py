@@ -31,7 +31,7 @@ def shfl_sync(fiber: Fiber, op: Instruction, members: Value, value: Value, offse
     Source: PTX ISA, shfl.sync.
     """
     thread = fiber.group.thread_of_lane % WARP
-    met = meet(fiber, op, members)
+    members_met = meet(fiber, op, members)
     offset, segment = offset & 31, (limits >> 8) & 31
     first = thread & segment
     last = first | (limits & 31 & ~segment)
@@ -43,14 +43,14 @@ def shfl_sync(fiber: Fiber, op: Instruction, members: Value, value: Value, offse
         "idx": first | (offset & ~segment),
     }[mode]
     valid = other >= last if mode == "up" else other <= last
-    taken = np.where(valid, other, thread)
-    source = np.arange(fiber.count) - thread + taken
-    found = lanes(value, fiber.count)[np.clip(source, 0, fiber.count - 1)]
-    absent = fiber.active & (np.asarray(met) >> taken & 1 == 0)
+    source_thread = np.where(valid, other, thread)
+    source = np.arange(fiber.count) - thread + source_thread
+    result = lanes(value, fiber.count)[np.clip(source, 0, fiber.count - 1)]
+    absent = fiber.active & (np.asarray(members_met) >> source_thread & 1 == 0)
     if absent.any():
-        found = found.copy()
-        found.view(np.uint8).reshape(fiber.count, -1)[absent] = 0xFF
-    return Struct((found, valid)) if "return_value_and_is_valid" in op.attributes else found
+        result = result.copy()
+        result.view(np.uint8).reshape(fiber.count, -1)[absent] = 0xFF
+    return Struct((result, valid)) if "return_value_and_is_valid" in op.attributes else result
 
 
 @executes("nvvm.elect.sync")
@@ -67,9 +67,9 @@ def leaders(fiber: Fiber, op: Instruction, members: Value = -1) -> np.ndarray:
         op: the instruction.
         members: as `nvvm_votes.meet` takes them.
     """
-    met = np.zeros(fiber.count, np.int64)
-    met[fiber.lanes] = meet(fiber, op, members)[fiber.lanes]
-    return np.frexp((met & -met).astype(np.float64))[1] - 1
+    members_met = np.zeros(fiber.count, np.int64)
+    members_met[fiber.lanes] = meet(fiber, op, members)[fiber.lanes]
+    return np.frexp((members_met & -members_met).astype(np.float64))[1] - 1
 
 
 def _axis_of(numbers: Callable[[Group], Sequence[Value]]) -> dict[str, Callable[[Group], Value]]:
@@ -146,10 +146,14 @@ def _check_range(fiber: Fiber, op: Instruction, value: Value) -> None:
     if "range" not in op.cache:
         op.cache["range"] = constant_range(op.attributes["range"])
     low, high = op.cache["range"]
-    least, most = (int(value.min()), int(value.max())) if isinstance(value, np.ndarray) else (int(value), int(value))
-    if least < low or most >= high:
+    smallest, largest = (
+        (int(value.min()), int(value.max())) if isinstance(value, np.ndarray) else (int(value), int(value))
+    )
+    if smallest < low or largest >= high:
         fiber.group.sanitizer.report(
-            "out-of-bounds", f"its value, {least} to {most}, is outside of the stated range, {low} to {high - 1}", op
+            "out-of-bounds",
+            f"its value, {smallest} to {largest}, is outside of the stated range, {low} to {high - 1}",
+            op,
         )
 
 

@@ -41,16 +41,16 @@ def meet(fiber: Fiber, op: Instruction, members: Value) -> np.ndarray:
         group.sanitizer.report(
             "divergent-barrier", f"{group.thread_name(int(lane))} executes it, and is not in its member mask", op
         )
-    here = ballots(fiber, np.ones(fiber.count, bool))
+    active_bits = ballots(fiber, np.ones(fiber.count, bool))
     present = np.where(group.about_to_end(), 0, 1 << own)
     exist = np.bincount(group.warp_of_lane, present, group.warps).astype(np.int64)[group.warp_of_lane]
-    missing = mask[fiber.lanes] & exist[fiber.lanes] & ~here[fiber.lanes]
-    waited = group.state.setdefault(_WAITED, set())
+    missing = mask[fiber.lanes] & exist[fiber.lanes] & ~active_bits[fiber.lanes]
+    reported = group.state.setdefault(_WAITED, set())
     key = op.number, fiber.active.tobytes()
-    if missing.any() and key not in waited:
-        waited.add(key)
+    if missing.any() and key not in reported:
+        reported.add(key)
         raise Blocked("members of its warp have not come")  # they may be about to end
-    waited.discard(key)
+    reported.discard(key)
     group.sanitizer.converge(fiber.warps)
     if missing.any():
         lane = fiber.lanes[(missing != 0).argmax()]
@@ -61,62 +61,62 @@ def meet(fiber: Fiber, op: Instruction, members: Value) -> np.ndarray:
         )
     own_masks = mask[fiber.lanes]
     if (own_masks == own_masks[0]).all():
-        return here & mask
-    found = np.zeros(fiber.count, np.int64)
+        return active_bits & mask
+    result = np.zeros(fiber.count, np.int64)
     for part in np.unique(own_masks):
-        found = np.where(mask == part, ballots(fiber, mask == part) & mask, found)
-    return found
+        result = np.where(mask == part, ballots(fiber, mask == part) & mask, result)
+    return result
 
 
-def meetings_of(fiber: Fiber, met: np.ndarray) -> np.ndarray:
+def meetings_of(fiber: Fiber, members_met: np.ndarray) -> np.ndarray:
     """Returns an id for each lane, the same for lanes that meet: int64 array (T,).
 
     Args:
         fiber: the threads.
-        met: as `meet` returns it.
+        members_met: as `meet` returns it.
     """
-    return fiber.group.warp_of_lane * (np.int64(1) << WARP) + met
+    return fiber.group.warp_of_lane * (np.int64(1) << WARP) + members_met
 
 
 @executes("nvvm.vote.ballot.sync", "nvvm.vote.sync")
 def vote(fiber: Fiber, op: Instruction, members: Value, predicate: Value) -> Value:
     """The bits of the threads for which a predicate holds, or whether it holds for all, for any, or is the same."""
-    here = meet(fiber, op, members)
+    members_met = meet(fiber, op, members)
     kind = keyword(op.attributes.get("kind", "ballot"))
-    bits = ballots(fiber, lanes(np.asarray(predicate, bool), fiber.count)) & here
+    bits = ballots(fiber, lanes(np.asarray(predicate, bool), fiber.count)) & members_met
     if kind == "ballot":
         return bits.astype(np.int32)
-    return {"any": bits != 0, "all": bits == here, "uni": (bits == 0) | (bits == here)}[kind]
+    return {"any": bits != 0, "all": bits == members_met, "uni": (bits == 0) | (bits == members_met)}[kind]
 
 
 @executes("nvvm.match.sync")
 def match(fiber: Fiber, op: Instruction, members: Value, value: Value) -> Value:
     """The bits of the threads that have the same value; of all threads, and whether it is the same for all."""
-    here = meet(fiber, op, members)
+    members_met = meet(fiber, op, members)
     group = fiber.group
     own = lanes(np.asarray(value), fiber.count)
     bits = np.zeros(fiber.count, np.int64)
     for warp in fiber.warps:
         mine = fiber.lanes[group.warp_of_lane[fiber.lanes] == warp]
-        same = own[mine][:, None] == own[mine][None, :]
-        bits[mine] = (same.astype(np.int64) << (group.thread_of_lane[mine] % WARP)[None, :]).sum(axis=1)
-    bits &= here
+        is_same = own[mine][:, None] == own[mine][None, :]
+        bits[mine] = (is_same.astype(np.int64) << (group.thread_of_lane[mine] % WARP)[None, :]).sum(axis=1)
+    bits &= members_met
     if keyword(op.attributes["kind"]) == "any":
         return bits.astype(np.int32)
-    agreed = bits == here
-    return Struct((np.where(agreed, here, 0).astype(np.int32), agreed))
+    is_same_for_all = bits == members_met
+    return Struct((np.where(is_same_for_all, members_met, 0).astype(np.int32), is_same_for_all))
 
 
 @executes("nvvm.redux.sync")
 def redux(fiber: Fiber, op: Instruction, value: Value, members: Value) -> Value:
     """A reduction over the threads of a warp."""
-    met = meet(fiber, op, members)
+    members_met = meet(fiber, op, members)
     kind = keyword(op.attributes["kind"])
     if kind not in _REDUX or op.attributes.get("nan") or op.attributes.get("abs"):
         raise Unsupported(op, f"of {kind} with these flags")
     element = op.result_types[0]
     return over_groups(
-        fiber, op, value, meetings_of(fiber, met), lambda left, right: combined(kind, element, left, right)
+        fiber, op, value, meetings_of(fiber, members_met), lambda left, right: combined(kind, element, left, right)
     )
 
 

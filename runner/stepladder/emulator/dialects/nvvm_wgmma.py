@@ -169,7 +169,7 @@ def multiply(
     """
     result = sums.after()
     dtype = np.dtype(_SUMS[form.sums])
-    known: dict = {}
+    cache: dict = {}
     for warpgroup in asynchronous.warpgroups(fiber, op):
         operands = [
             _operand(_agreed(op, warpgroup, value, "matrix descriptors"), type_, along, negative)
@@ -188,22 +188,22 @@ def multiply(
             dtype=dtype,
             keeps=form.keeps if keeps is None else bool(_agreed(op, warpgroup, keeps, "values of scale-d")),
             saturates=form.saturates,
-            known=known,
+            cache=cache,
             sparsity=sparsity,
         )
     return result
 
 
 @functools.lru_cache(maxsize=256)
-def _operand(bits: int, type_: str, along_k: bool, negated: bool) -> Operand:
-    return Operand(MatrixDescriptor.decode(bits), type_, along_k, negated)
+def _operand(bits: int, type_: str, along_k: bool, is_negated: bool) -> Operand:
+    return Operand(MatrixDescriptor.decode(bits), type_, along_k, is_negated)
 
 
-def _agreed(op: Instruction, warpgroup: Warpgroup, value: Value, what: str) -> int:
+def _agreed(op: Instruction, warpgroup: Warpgroup, value: Value, label: str) -> int:
     """Returns the number of a warpgroup; a finding where its threads have different ones."""
     if not isinstance(value, np.ndarray):
         return int(value)
     own = value[warpgroup.lanes]
     if (own != own[0]).any():
-        warpgroup.group.sanitizer.report("descriptor", f"the threads of a warpgroup have different {what}", op)
+        warpgroup.group.sanitizer.report("descriptor", f"the threads of a warpgroup have different {label}", op)
     return int(own[0])

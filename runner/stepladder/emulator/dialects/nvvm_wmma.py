@@ -72,12 +72,12 @@ class _Fragment:
         copies = 32 * self.held // flat.shape[1]
         return np.tile(flat, (1, copies)).reshape(len(matrices), 32, self.held)
 
-    def join(self, held: np.ndarray) -> np.ndarray:
+    def join(self, elements: np.ndarray) -> np.ndarray:
         """Returns the matrices that threads hold: (warps, 32, elements) to (warps, rows, columns)."""
-        flat = held.reshape(len(held), -1)[:, : self.rows * self.columns]
+        flat = elements.reshape(len(elements), -1)[:, : self.rows * self.columns]
         if self.by_columns:
-            return flat.reshape(len(held), self.columns, self.rows).swapaxes(1, 2)
-        return flat.reshape(len(held), self.rows, self.columns)
+            return flat.reshape(len(elements), self.columns, self.rows).swapaxes(1, 2)
+        return flat.reshape(len(elements), self.rows, self.columns)
 
 
 def _fragment(op: Instruction, operand: str, type_: str, *, by_columns: bool) -> _Fragment:
@@ -86,9 +86,9 @@ def _fragment(op: Instruction, operand: str, type_: str, *, by_columns: bool) ->
     kinds = ("f16", "f32", "f64", "s32", *warpgroups.TYPES)
     if type_ not in kinds:
         raise Unsupported(op, f"of {type_}")
-    found = _Fragment(rows, columns, type_, 1, by_columns and operand != "c")
-    registers = _F16_REGISTERS if type_ == "f16" and operand != "c" else rows * columns // 32 // found.held
-    return _Fragment(rows, columns, type_, registers, found.by_columns)
+    fragment = _Fragment(rows, columns, type_, 1, by_columns and operand != "c")
+    registers = _F16_REGISTERS if type_ == "f16" and operand != "c" else rows * columns // 32 // fragment.held
+    return _Fragment(rows, columns, type_, registers, fragment.by_columns)
 
 
 def _of_access(op: Instruction, operand: str) -> _Fragment:
@@ -99,37 +99,37 @@ def _of_access(op: Instruction, operand: str) -> _Fragment:
     return op.cache["fragment"]
 
 
-def _registers(fiber: Fiber, fragment: _Fragment, held: np.ndarray, threads: np.ndarray) -> Value:
+def _registers(fiber: Fiber, fragment: _Fragment, elements: np.ndarray, threads: np.ndarray) -> Value:
     """Returns a struct of registers of what threads hold, (warps, 32, elements)."""
-    whole = np.zeros((fiber.count, fragment.held), fragment.dtype)
-    whole[threads] = held
+    elements_of_threads = np.zeros((fiber.count, fragment.held), fragment.dtype)
+    elements_of_threads[threads] = elements
     if fragment.has_vectors:
-        pairs = whole.reshape(fiber.count, fragment.registers, -1)
+        pairs = elements_of_threads.reshape(fiber.count, fragment.registers, -1)
         return Struct(tuple(pairs[:, number] for number in range(fragment.registers)))
     if fragment.type in ("f32", "f64", "s32"):
-        return AccumulatorRegisters(whole)
-    return AccumulatorRegisters(whole.view(np.int32))
+        return AccumulatorRegisters(elements_of_threads)
+    return AccumulatorRegisters(elements_of_threads.view(np.int32))
 
 
 def _held(fiber: Fiber, fragment: _Fragment, registers: Value, threads: np.ndarray) -> np.ndarray:
     """Returns what threads hold of a matrix, (warps, 32, elements), given their registers."""
     rank = 1 if fragment.has_vectors else 0
-    whole = np.stack([lanes(register, fiber.count, rank)[threads] for register in registers], axis=2)
+    elements = np.stack([lanes(register, fiber.count, rank)[threads] for register in registers], axis=2)
     if not fragment.has_vectors:
         kind = fragment.dtype if fragment.type in ("f32", "f64", "s32") else np.dtype(np.int32)
-        whole = np.ascontiguousarray(whole.astype(kind, copy=False)).view(fragment.dtype)
-    return whole.reshape(*threads.shape, fragment.held)
+        elements = np.ascontiguousarray(elements.astype(kind, copy=False)).view(fragment.dtype)
+    return elements.reshape(*threads.shape, fragment.held)
 
 
 def _elements(
     fiber: Fiber, op: Instruction, fragment: _Fragment, pointer: Value, stride: Value, operand_type: Opaque
 ) -> list[tuple]:
     """Returns, by their memory and their stride, fibers of one thread a warp and the elements of their matrices."""
-    found = []
+    accesses = []
     for mask, (own,) in by_value(fiber, stride):
         part = fiber if mask is fiber.active else narrowed(fiber, mask)
-        found += _elements_of(part, op, fragment, pointer, own, operand_type)
-    return found
+        accesses += _elements_of(part, op, fragment, pointer, own, operand_type)
+    return accesses
 
 
 def _elements_of(
@@ -155,14 +155,14 @@ def _elements_of(
     row, column = np.arange(fragment.rows)[:, None], np.arange(fragment.columns)[None, :]
     offsets = column * stride + row if keyword(op.attributes["layout"]) == "col" else row * stride + column
     element = Scalar(fragment.type, fragment.dtype, 8 * item)
-    found = []
+    accesses = []
     for part, allocation, start in pointers.parts(
         fiber.representatives(), op, pointer, shared=pointers.is_shared(operand_type)
     ):
         view, places = pointers.elements(allocation, start, element, offsets, 2)
         access = memory.locate(part, op, view, [places], shape)
-        found.append((part, access if access.per_lane else memory.with_lanes(access, len(part.lanes))))
-    return found
+        accesses.append((part, access if access.per_lane else memory.with_lanes(access, len(part.lanes))))
+    return accesses
 
 
 @executes("nvvm.wmma.load")
@@ -202,10 +202,10 @@ def mma(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
         ]
     fragments = op.cache["fragments"]
     threads = nvgpu.warps_of(fiber, op)
-    matrices, rest = [], operands
+    matrices, remaining = [], operands
     for fragment in fragments:
-        matrices.append(fragment.join(_held(fiber, fragment, rest[: fragment.registers], threads)))
-        rest = rest[fragment.registers :]
+        matrices.append(fragment.join(_held(fiber, fragment, remaining[: fragment.registers], threads)))
+        remaining = remaining[fragment.registers :]
     a, b, c = matrices
     if a.dtype == np.float64:
         total = c + a @ b
@@ -247,6 +247,6 @@ def matrix_of(fiber: Fiber, op: Instruction, registers: AccumulatorRegisters) ->
     """
     fragment = _sums(op, op.result_types[0])
     array = np.zeros((fiber.group.warps, fragment.rows, fragment.columns), fragment.dtype)
-    held = _held(fiber, fragment, registers.read(fiber, op).T, nvgpu.warps_of(fiber, op))
-    array[fiber.warps] = fragment.join(held)
+    elements = _held(fiber, fragment, registers.read(fiber, op).T, nvgpu.warps_of(fiber, op))
+    array[fiber.warps] = fragment.join(elements)
     return WarpMatrix(array, fiber.group)

@@ -64,10 +64,10 @@ def find(symbol: str) -> Execute | None:
     Args:
         symbol: the mangled name, such as `_Z12get_group_idj`.
     """
-    found = _MANGLED.fullmatch(symbol)
-    if found is None:
+    match = _MANGLED.fullmatch(symbol)
+    if match is None:
         return None
-    name = found[2][: int(found[1])]
+    name = match[2][: int(match[1])]
     if name in _NUMBERS:
         return functools.partial(_number, name)
     if name in _OF_SUBGROUPS:
@@ -116,15 +116,15 @@ def _numbers(operands: tuple[Value, ...]) -> list[Value]:
 
 def _read(block: Block, fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Loads a block to memory of a work-item."""
-    held = blocks2d.load(fiber, op, block, _numbers(operands[:-1]))
-    pointers.write(fiber, op, operands[-1], held, ELEMENTS[block.bytes], held.shape[1:])
+    elements = blocks2d.load(fiber, op, block, _numbers(operands[:-1]))
+    pointers.write(fiber, op, operands[-1], elements, ELEMENTS[block.bytes], elements.shape[1:])
 
 
 def _write(block: Block, fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Stores a block from memory of a work-item."""
     count = block.rows * block.columns * block.blocks // blocks2d.LANES
-    held = pointers.read(fiber, op, operands[-1], ELEMENTS[block.bytes], (count,))
-    blocks2d.store(fiber, op, block, _numbers(operands[:-1]), values.lanes(np.asarray(held), fiber.count, 1))
+    elements = pointers.read(fiber, op, operands[-1], ELEMENTS[block.bytes], (count,))
+    blocks2d.store(fiber, op, block, _numbers(operands[:-1]), values.lanes(np.asarray(elements), fiber.count, 1))
 
 
 def _prefetch(block: Block, fiber: Fiber, op: Instruction, *operands: Value) -> None:

@@ -77,11 +77,11 @@ def _check(fiber: Fiber, op: Instruction, flag: str, operands: tuple) -> None:
     name = _LIKE_LLVM.get(name, name)
     element = op.operand_types[0].element
     width = element.width
-    read = unsigned if flag == "nuw" or name in ("udiv", "lshr", "or") else signed
+    interpret = unsigned if flag == "nuw" or name in ("udiv", "lshr", "or") else signed
     if name in ("shl", "shli"):
-        left, right = read(operands[0], width), unsigned(operands[1], width)
+        left, right = interpret(operands[0], width), unsigned(operands[1], width)
     else:
-        left, right = (read(operands[0], width), read(operands[-1], width))
+        left, right = (interpret(operands[0], width), interpret(operands[-1], width))
     to = op.result_types[0].element.width
     wrong = np.asarray(_holds_not(name, flag, left, right, to))
     if not wrong.any():
@@ -91,8 +91,8 @@ def _check(fiber: Fiber, op: Instruction, flag: str, operands: tuple) -> None:
     wrong = wrong[fiber.lanes] if per_lane else wrong
     for place in map(tuple, np.argwhere(wrong)):
         lane = int(fiber.lanes[place[0] if per_lane else 0])
-        rest = place[1:] if per_lane else place
-        first, second = (_at(number, lane, rest, rank) for number in (left, right))
+        element_place = place[1:] if per_lane else place
+        first, second = (_at(number, lane, element_place, rank) for number in (left, right))
         if _is_wrong(name, flag, first, second, to):
             _report(fiber, op, lane, name, flag, first, second)
             return
@@ -108,9 +108,9 @@ def _holds_not(name: str, flag: str, left: Value, right: Value, width: int) -> V
         if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
             return np.ones(np.broadcast_shapes(np.shape(left), np.shape(right)), bool)
         return _is_wrong(name, flag, left, right, width)
-    found = _estimate(name, left, right)
+    estimate = _estimate(name, left, right)
     low, high = _limits(flag, width)
-    return (found > high * (1 - 2.0**-40)) | (found < low * (1 - 2.0**-40) - 0.5)
+    return (estimate > high * (1 - 2.0**-40)) | (estimate < low * (1 - 2.0**-40) - 0.5)
 
 
 def _estimate(name: str, left: Value, right: Value) -> Value:
@@ -144,17 +144,17 @@ def _is_wrong(name: str, flag: str, left: int, right: int, width: int) -> bool:
         case "lshr" | "ashr":
             return left & ((1 << min(right, width)) - 1) != 0
         case "addi" | "add":
-            found = left + right
+            result = left + right
         case "subi" | "sub":
-            found = left - right
+            result = left - right
         case "muli" | "mul":
-            found = left * right
+            result = left * right
         case "shli" | "shl":
-            found = left << min(right, 2 * width)
+            result = left << min(right, 2 * width)
         case _:
-            found = left
+            result = left
     low, high = _limits(flag, width)
-    return not low <= found <= high
+    return not low <= result <= high
 
 
 def _at(number: Value, lane: int, place: tuple, rank: int) -> int:
@@ -166,7 +166,7 @@ def _at(number: Value, lane: int, place: tuple, rank: int) -> int:
 
 def _report(fiber: Fiber, op: Instruction, lane: int, name: str, flag: str, left: int, right: int) -> None:
     type_ = op.result_types[0].element.name
-    whose = f"{fiber.group.thread_name(lane)}: "
+    owner = f"{fiber.group.thread_name(lane)}: "
     if flag == "nneg":
         text = f"{left} is negative"
     elif flag == "disjoint":
@@ -179,4 +179,4 @@ def _report(fiber: Fiber, op: Instruction, lane: int, name: str, flag: str, left
         text = f"{left} does not fit {type_}"
     else:
         text = f"{left} {_SYMBOLS[name]} {right} overflows {'unsigned ' if flag == 'nuw' else ''}{type_}"
-    fiber.group.sanitizer.report(KIND, f"{whose}{text}, and the op has the flag {flag}: the result is poison", op)
+    fiber.group.sanitizer.report(KIND, f"{owner}{text}, and the op has the flag {flag}: the result is poison", op)

@@ -45,16 +45,16 @@ def leave_unless(fiber: Fiber, op: Instruction, condition: Value, *carried: Valu
 
 def _normalized(fiber: Fiber, op: Instruction, *bounds: Value) -> Value:
     """Bounds that all threads agree on are uniform: loops over them do not diverge."""
-    return tuple(fiber.agreed(bound) for bound in bounds)
+    return tuple(fiber.agreed(value) for value in bounds)
 
 
-def _is_less(fiber: Fiber, op: Instruction, number: Value, bound: Value) -> Value:
-    return number < bound
+def _is_less(fiber: Fiber, op: Instruction, number: Value, end: Value) -> Value:
+    return number < end
 
 
-def _is_less_unsigned(fiber: Fiber, op: Instruction, number: Value, bound: Value) -> Value:
+def _is_less_unsigned(fiber: Fiber, op: Instruction, number: Value, end: Value) -> Value:
     width = op.operand_types[0].width
-    return values.unsigned(number, width) < values.unsigned(bound, width)
+    return values.unsigned(number, width) < values.unsigned(end, width)
 
 
 def _advance(fiber: Fiber, op: Instruction, number: Value, step: Value, *others: Value) -> Value:
@@ -103,12 +103,12 @@ def emit_loop(
     number, *carried = builder.defined(block.arguments)
     results = builder.defined(op.results)
     type_ = builder.slot_types[lower]
-    start, bound, stride = (builder.new_slot(type_) for _ in range(3))
-    builder.emit(op.name, _normalized, (lower, upper, step), (start, bound, stride))
+    start, end_of_range, stride = (builder.new_slot(type_) for _ in range(3))
+    builder.emit(op.name, _normalized, (lower, upper, step), (start, end_of_range, stride))
     builder.emit(op.name, move, (start, *initial), (number, *carried))
     test = builder.here
     goes_on = _i1(builder)
-    builder.emit(op.name, compare, (number, bound), (goes_on,))
+    builder.emit(op.name, compare, (number, end_of_range), (goes_on,))
     leave = builder.emit(op.name, leave_unless, (goes_on, *carried), attributes={"slots": results})
     builder.loops.append(Loop(op.name, builder.location, number, start, stride))
     end = builder.to_terminator(block)
@@ -146,14 +146,14 @@ def lower_while(builder: Builder, op: ir.Operation) -> None:
     """`scf.while`: the region before, which decides, and the one after."""
     before, after = (region.blocks[0] for region in op.regions)
     carried = builder.defined(before.arguments)
-    passed = builder.defined(after.arguments)
+    after_arguments = builder.defined(after.arguments)
     results = builder.defined(op.results)
     builder.emit("scf.while", move, builder.used(op.operands), carried)
     test = builder.here
     condition = builder.to_terminator(before)
-    decided = builder.used(condition.operands)
-    leave = builder.emit("scf.while", leave_unless, decided, attributes={"slots": results})
-    builder.emit("scf.while", move, decided[1:], passed)
+    condition_operands = builder.used(condition.operands)
+    leave = builder.emit("scf.while", leave_unless, condition_operands, attributes={"slots": results})
+    builder.emit("scf.while", move, condition_operands[1:], after_arguments)
     end = builder.to_terminator(after)
     builder.emit("scf.while", move, builder.used(end.operands), carried)
     builder.emit("scf.while", jump, attributes={"to": test})
@@ -169,7 +169,7 @@ def lower_execute_region(builder: Builder, op: ir.Operation) -> None:
 
 @lowers("scf.index_switch")
 def lower_index_switch(builder: Builder, op: ir.Operation) -> None:
-    """`scf.index_switch`: the region of the case that matches, or the default, which comes first."""
+    """`scf.index_switch`: the region of the case that matches, or the default, which is first."""
     results = builder.defined(op.results)
     number = builder.used(op.operands)
     default, *regions = op.regions
@@ -271,9 +271,9 @@ def lower_forall(builder: Builder, op: ir.Operation) -> None:
     )
     block = op.regions[0].blocks[0]
     arguments = builder.defined(block.arguments)
-    numbers, shared = list(arguments[: len(bounds)]), arguments[len(bounds) :]
-    if shared:
-        builder.emit(op.name, _copied, builder.used(dynamic), shared)
+    numbers, outputs = list(arguments[: len(bounds)]), arguments[len(bounds) :]
+    if outputs:
+        builder.emit(op.name, _copied, builder.used(dynamic), outputs)
 
     def body() -> None:
         end = builder.block(block)
@@ -283,7 +283,7 @@ def lower_forall(builder: Builder, op: ir.Operation) -> None:
                     builder.lower(inner.operation)
 
     nest(builder, op.name, bounds, numbers, body)
-    builder.emit(op.name, move, shared, builder.defined(op.results))
+    builder.emit(op.name, move, outputs, builder.defined(op.results))
 
 
 @lowers("scf.parallel")

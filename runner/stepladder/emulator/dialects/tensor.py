@@ -35,8 +35,8 @@ def _outside(op: Instruction, text: str) -> StepladderError:
 
 def _sizes(op: Instruction, dynamic: Sequence[Value]) -> list[int]:
     """Returns the sizes of the result, given the dynamic ones."""
-    rest = iter(dynamic)
-    return [next(rest) if size is None else size for size in op.result_types[0].shape]
+    remaining = iter(dynamic)
+    return [next(remaining) if size is None else size for size in op.result_types[0].shape]
 
 
 @executes("tensor.empty")
@@ -101,8 +101,10 @@ def _slice(
     op: Instruction, tensor: np.ndarray, dynamic: Sequence[Value], shape: Sequence[int]
 ) -> tuple[tuple, list[int]]:
     """Returns where a slice is, and its sizes with the dimensions that `shape`, the type's, leaves out."""
-    rest = iter(dynamic)
-    offsets, sizes, strides = (mixed(op.attributes[f"static_{name}"], rest) for name in ("offsets", "sizes", "strides"))
+    remaining = iter(dynamic)
+    offsets, sizes, strides = (
+        mixed(op.attributes[f"static_{name}"], remaining) for name in ("offsets", "sizes", "strides")
+    )
     for axis, (offset, size, stride, of) in enumerate(zip(offsets, sizes, strides, tensor.shape)):
         if stride < 1:
             raise Unsupported(op, f"with a stride of {stride}")
@@ -110,20 +112,20 @@ def _slice(
             raise _outside(
                 op, f"goes beyond the {of} elements of dimension {axis}: {size} from {offset}, {stride} apart"
             )
-    where = tuple(
+    index = tuple(
         slice(offset, offset + size * stride, stride) for offset, size, stride in zip(offsets, sizes, strides)
     )
-    return where, [sizes[axis] for axis in _kept(op.attributes["static_sizes"], shape)]
+    return index, [sizes[axis] for axis in _kept(op.attributes["static_sizes"], shape)]
 
 
 def _kept(static_sizes: Sequence[int], shape: Sequence[int]) -> list[int]:
     """Returns the dimensions of a slice that remain in a type of this shape: the others have one element."""
     axes = []
-    dropped = len(static_sizes) - len(shape)
+    dropped_count = len(static_sizes) - len(shape)
     for axis, size in enumerate(static_sizes):
-        wanted = shape[len(axes)] if len(axes) < len(shape) else 0
-        if dropped and size == 1 and wanted != 1:
-            dropped -= 1
+        expected_size = shape[len(axes)] if len(axes) < len(shape) else 0
+        if dropped_count and size == 1 and expected_size != 1:
+            dropped_count -= 1
         else:
             axes.append(axis)
     return axes
@@ -132,8 +134,8 @@ def _kept(static_sizes: Sequence[int], shape: Sequence[int]) -> list[int]:
 @executes("tensor.extract_slice")
 def extract_slice(fiber: Fiber, op: Instruction, tensor: np.ndarray, *dynamic: Value) -> Value:
     """A slice of a tensor."""
-    where, sizes = _slice(op, tensor, dynamic, op.result_types[0].shape)
-    return tensor[where].reshape(sizes).copy()
+    index, sizes = _slice(op, tensor, dynamic, op.result_types[0].shape)
+    return tensor[index].reshape(sizes).copy()
 
 
 @executes("tensor.insert_slice")
@@ -151,10 +153,10 @@ def parallel_insert_slice(fiber: Fiber, op: Instruction, part: Value, tensor: np
 
 
 def _put(op: Instruction, part: Value, tensor: np.ndarray, dynamic: Sequence[Value]) -> None:
-    where, sizes = _slice(op, tensor, dynamic, op.operand_types[0].shape)
+    index, sizes = _slice(op, tensor, dynamic, op.operand_types[0].shape)
     if list(part.shape) != sizes:
         raise _outside(op, f"puts a {list(part.shape)} where a {sizes} goes")
-    tensor[where] = part.reshape(tensor[where].shape)
+    tensor[index] = part.reshape(tensor[index].shape)
 
 
 @executes("tensor.concat")
@@ -166,8 +168,8 @@ def concat(fiber: Fiber, op: Instruction, *tensors: np.ndarray) -> Value:
 @executes("tensor.pad")
 def pad(fiber: Fiber, op: Instruction, tensor: np.ndarray, *dynamic: Value) -> Value:
     """A tensor with more elements around it: what the region yields for their coordinates."""
-    rest = iter(dynamic)
-    low, high = (mixed(op.attributes[f"static_{name}"], rest) for name in ("low", "high"))
+    remaining = iter(dynamic)
+    low, high = (mixed(op.attributes[f"static_{name}"], remaining) for name in ("low", "high"))
     if min(*low, *high, 0) < 0:
         raise _outside(op, "has a negative size")
     sizes = [before + size + after for before, size, after in zip(low, tensor.shape, high)]
@@ -197,20 +199,20 @@ def _inside_axes(op: Instruction, tensor: np.ndarray, axes: Sequence[int], indic
 @executes("tensor.gather")
 def gather(fiber: Fiber, op: Instruction, tensor: np.ndarray, indices: np.ndarray) -> Value:
     """The slices at indices of some dimensions; these have size 1 in the result, or are left out."""
-    axes, picked = _picked(op, "gather_dims", tensor, indices)
-    found = np.moveaxis(tensor, axes, range(len(axes)))[picked]
-    kept = [1 if axis in axes else size for axis, size in enumerate(tensor.shape)]
+    axes, index = _picked(op, "gather_dims", tensor, indices)
+    slices = np.moveaxis(tensor, axes, range(len(axes)))[index]
+    slice_shape = [1 if axis in axes else size for axis, size in enumerate(tensor.shape)]
     is_whole = len(op.result_types[0].shape) == indices.ndim - 1 + tensor.ndim
-    return found.reshape(*indices.shape[:-1], *kept) if is_whole else found
+    return slices.reshape(*indices.shape[:-1], *slice_shape) if is_whole else slices
 
 
 @executes("tensor.scatter")
 def scatter(fiber: Fiber, op: Instruction, part: np.ndarray, tensor: np.ndarray, indices: np.ndarray) -> Value:
     """The tensor with other slices at indices of some dimensions."""
-    axes, picked = _picked(op, "scatter_dims", tensor, indices)
+    axes, index = _picked(op, "scatter_dims", tensor, indices)
     result = tensor.copy()
-    moved = np.moveaxis(result, axes, range(len(axes)))
-    moved[picked] = part.reshape(moved[picked].shape)
+    view = np.moveaxis(result, axes, range(len(axes)))
+    view[index] = part.reshape(view[index].shape)
     return result
 
 

@@ -45,8 +45,8 @@ def _reduced(kind: str, element: Scalar, array: np.ndarray, axes: Sequence[int],
     """Returns a vector with these of its dimensions combined, one element after the other, in row-major order."""
     axes = sorted(axes)
     front = array.ndim - rank
-    kept = [axis for axis in range(rank) if axis not in axes]
-    array = array.transpose(*(front + axis for axis in axes), *range(front), *(front + axis for axis in kept))
+    kept_axes = [axis for axis in range(rank) if axis not in axes]
+    array = array.transpose(*(front + axis for axis in axes), *range(front), *(front + axis for axis in kept_axes))
     array = array.reshape(-1, *array.shape[len(axes) :])
     parts = list(array) if initial is None else [initial, *array]
     return plain(np.asarray(functools.reduce(lambda left, right: combined(kind, element, left, right), parts)))
@@ -55,7 +55,7 @@ def _reduced(kind: str, element: Scalar, array: np.ndarray, axes: Sequence[int],
 def _neutral(kind: str, element: Scalar) -> np.ndarray:
     """Returns what does not change the result of a reduction."""
     half = np.inf if element.is_float else 1 << (element.width - 1)
-    least, most = -half, half if element.is_float else half - 1
+    smallest, largest = -half, half if element.is_float else half - 1
     return np.asarray(
         {
             "add": 0,
@@ -63,14 +63,14 @@ def _neutral(kind: str, element: Scalar) -> np.ndarray:
             "and": -1,
             "or": 0,
             "xor": 0,
-            "minsi": most,
+            "minsi": largest,
             "minui": -1,
-            "minimumf": most,
-            "minnumf": most,
-            "maxsi": least,
+            "minimumf": largest,
+            "minnumf": largest,
+            "maxsi": smallest,
             "maxui": 0,
-            "maximumf": least,
-            "maxnumf": least,
+            "maximumf": smallest,
+            "maxnumf": smallest,
         }[kind]
     ).astype(element.dtype)
 
@@ -103,7 +103,7 @@ def multi_reduction(fiber: Fiber, op: Instruction, value: Value, initial: Value)
 
 @executes("vector.mask")
 def mask(fiber: Fiber, op: Instruction, mask: Value, passthru: Value = None) -> Value:
-    """An op that is done where a mask says so: a transfer or a reduction."""
+    """An op that is executed where a mask is set: a transfer or a reduction."""
     body = op.regions[0]
     if not body.code:
         return passthru
@@ -167,7 +167,7 @@ def contract(fiber: Fiber, op: Instruction, left: Value, right: Value, initial: 
     """
     if "contraction" not in op.cache:
         op.cache["contraction"] = _Contraction(op)
-    how: _Contraction = op.cache["contraction"]
+    contraction: _Contraction = op.cache["contraction"]
     left_type, right_type, type_ = op.operand_types
     element = type_.element
     dtype = element.dtype if not element.is_float or element.name == "f64" else np.dtype(np.float32)
@@ -176,17 +176,19 @@ def contract(fiber: Fiber, op: Instruction, left: Value, right: Value, initial: 
         for side, type_ in ((left, left_type), (right, right_type))
     )
     kind = kind_of(op)
-    if kind != "add" or not how.is_matmul or element.width == 1:
-        return _contract_in_order(how, kind, element, left, right, initial)
+    if kind != "add" or not contraction.is_matmul or element.width == 1:
+        return _contract_in_order(contraction, kind, element, left, right, initial)
     product = np.matmul(
-        _grouped(left, left_type.rank, how.left, (how.batch, how.rows, how.inner)),
-        _grouped(right, right_type.rank, how.right, (how.batch, how.inner, how.columns)),
+        _grouped(left, left_type.rank, contraction.left, (contraction.batch, contraction.rows, contraction.inner)),
+        _grouped(
+            right, right_type.rank, contraction.right, (contraction.batch, contraction.inner, contraction.columns)
+        ),
     )
-    loops = how.batch + how.rows + how.columns
-    sizes = dict(zip(how.total, type_.shape))
+    loops = contraction.batch + contraction.rows + contraction.columns
+    sizes = dict(zip(contraction.total, type_.shape))
     front = product.shape[: product.ndim - 3]
     product = product.reshape((*front, *(sizes[loop] for loop in loops)))
-    product = product.transpose(*range(len(front)), *(len(front) + loops.index(loop) for loop in how.total))
+    product = product.transpose(*range(len(front)), *(len(front) + loops.index(loop) for loop in contraction.total))
     initial = np.asarray(initial)
     if not element.is_float:
         return plain(wrapped(np.asarray(product + initial), element))
@@ -194,7 +196,7 @@ def contract(fiber: Fiber, op: Instruction, left: Value, right: Value, initial: 
 
 
 def _contract_in_order(
-    how: _Contraction, kind: str, element: Scalar, left: Value, right: Value, initial: Value
+    contraction: _Contraction, kind: str, element: Scalar, left: Value, right: Value, initial: Value
 ) -> Value:
     """A contraction by its definition: all products, then combined one after the other."""
 
@@ -202,20 +204,22 @@ def _contract_in_order(
         front = array.ndim - len(loops)
         array = array.transpose(*range(front), *(front + axis for axis in np.argsort(loops)))
         shape = iter(array.shape[front:])
-        sizes = [next(shape) if loop in loops else 1 for loop in range(how.count)]
+        sizes = [next(shape) if loop in loops else 1 for loop in range(contraction.count)]
         return array.reshape((*array.shape[:front], *sizes))
 
-    left, right = aligned(left, how.left), aligned(right, how.right)
+    left, right = aligned(left, contraction.left), aligned(right, contraction.right)
     product = left & right if element.width == 1 else left * right
     initial = np.asarray(initial)
-    front = max(product.ndim - how.count, initial.ndim - len(how.total))
-    product = product.reshape((*(1,) * (front - (product.ndim - how.count)), *product.shape))
-    initial = initial.reshape((*(1,) * (front - (initial.ndim - len(how.total))), *initial.shape))
-    reduced = [loop for loop in range(how.count) if loop not in how.total]
+    front = max(product.ndim - contraction.count, initial.ndim - len(contraction.total))
+    product = product.reshape((*(1,) * (front - (product.ndim - contraction.count)), *product.shape))
+    initial = initial.reshape((*(1,) * (front - (initial.ndim - len(contraction.total))), *initial.shape))
+    reduced_loops = [loop for loop in range(contraction.count) if loop not in contraction.total]
     # The sums' dimensions in the order of loops, and back.
-    order = np.argsort(how.total)
+    order = np.argsort(contraction.total)
     initial = initial.transpose(*range(front), *(front + axis for axis in order))
-    result = np.asarray(_reduced(kind, element, product.astype(element.dtype), reduced, how.count, initial))
+    result = np.asarray(
+        _reduced(kind, element, product.astype(element.dtype), reduced_loops, contraction.count, initial)
+    )
     return plain(result.transpose(*range(front), *(front + axis for axis in np.argsort(order))))
 
 

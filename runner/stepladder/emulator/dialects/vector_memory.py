@@ -141,8 +141,8 @@ class _Transfer:
         """Returns a mask in the vector's shape: its dimensions are in the memory's order, without broadcast ones."""
         mask = np.asarray(mask)
         front = len(leading(mask, mask_rank))
-        taken = sorted(axis for axis in self.axes if axis is not None)
-        order = [front + taken.index(axis) for axis in self.axes if axis is not None]
+        memory_axes = sorted(axis for axis in self.axes if axis is not None)
+        order = [front + memory_axes.index(axis) for axis in self.axes if axis is not None]
         mask = mask.transpose(*range(front), *order)
         for number, axis in enumerate(self.axes):
             if axis is None:
@@ -224,22 +224,22 @@ def store(fiber: Fiber, op: Instruction, value: Value, view: MemRef, *starts: Va
     memory.write(fiber, op, view, contiguous_places(shape, starts), value, shape)
 
 
-def _selected(fiber: Fiber, op: Instruction, mask: Value, read: Value, otherwise: Value) -> Value:
-    """Returns elements of `read` where the mask is set, and of `otherwise` where it is not."""
+def _selected(fiber: Fiber, op: Instruction, mask: Value, loaded_elements: Value, otherwise: Value) -> Value:
+    """Returns elements of `loaded_elements` where the mask is set, and of `otherwise` where it is not."""
     rank = op.result_types[0].rank
-    mask, read, otherwise = in_lanes([mask, read, otherwise], [rank] * 3, fiber.count)
-    return np.where(mask, read, otherwise).astype(read.dtype)
+    mask, loaded_elements, otherwise = in_lanes([mask, loaded_elements, otherwise], [rank] * 3, fiber.count)
+    return np.where(mask, loaded_elements, otherwise).astype(loaded_elements.dtype)
 
 
 def _check_masked(fiber: Fiber, op: Instruction, view: MemRef, starts: Sequence[Value], mask: Value) -> None:
-    """Reports a first element whose address is not what the op says of it, where any element is touched."""
-    said = op.attributes.get("alignment", 0)
-    if said <= 1:
+    """Reports a first element whose address does not have the stated alignment, where any element is touched."""
+    stated_alignment = op.attributes.get("alignment", 0)
+    if stated_alignment <= 1:
         return
     mask = np.asarray(mask, bool)
     active = fiber.active & (mask.reshape(len(mask), -1).any(axis=1) if mask.ndim > 1 else mask.any())
     if active.any():
-        alignment.check_element(narrowed(fiber, active), op, view, starts, said)
+        alignment.check_element(narrowed(fiber, active), op, view, starts, stated_alignment)
 
 
 @executes("vector.maskedload")
@@ -248,8 +248,8 @@ def maskedload(fiber: Fiber, op: Instruction, view: MemRef, *operands: Value) ->
     *starts, mask, otherwise = operands
     shape = op.result_types[0].shape
     _check_masked(fiber, op, view, starts, mask)
-    read = memory.read(fiber, op, view, contiguous_places(shape, starts), shape, mask)
-    return _selected(fiber, op, mask, read, otherwise)
+    elements = memory.read(fiber, op, view, contiguous_places(shape, starts), shape, mask)
+    return _selected(fiber, op, mask, elements, otherwise)
 
 
 @executes("vector.maskedstore")
@@ -270,8 +270,8 @@ def gather(fiber: Fiber, op: Instruction, source: Value, *operands: Value) -> Va
     """A vector from elements along the last dimension, each with an index."""
     *starts, indices, mask, otherwise = operands
     shape = op.result_types[0].shape
-    read = _read(fiber, op, source, _scattered(starts, indices, len(shape)), shape, mask, 0)
-    return _selected(fiber, op, mask, read, otherwise)
+    elements = _read(fiber, op, source, _scattered(starts, indices, len(shape)), shape, mask, 0)
+    return _selected(fiber, op, mask, elements, otherwise)
 
 
 @executes("vector.scatter")

@@ -36,11 +36,11 @@ def scan(fiber: Fiber, op: Instruction, source: Value, initial: Value) -> Value:
     axis = source.ndim - rank + op.attributes["reduction_dim"]
     parts = list(np.moveaxis(source, axis, 0))
     total = parts[0] if op.attributes["inclusive"] else initial
-    found = [total]
+    partial_results = [total]
     for part in parts[1:] if op.attributes["inclusive"] else parts[:-1]:
         total = combined(kind, element, total, part)
-        found.append(total)
-    return plain(np.moveaxis(np.stack(found), 0, axis)), plain(np.asarray(total))
+        partial_results.append(total)
+    return plain(np.moveaxis(np.stack(partial_results), 0, axis)), plain(np.asarray(total))
 
 
 def _ranks_of(mask: np.ndarray) -> np.ndarray:
@@ -56,9 +56,11 @@ def expandload(fiber: Fiber, op: Instruction, view: Value, *operands: Value) -> 
     mask = np.asarray(mask)
     *outer, places = contiguous_places(shape, [*starts[:-1], 0])
     start = starts[-1].reshape(-1, 1) if isinstance(starts[-1], np.ndarray) else starts[-1]
-    read = memory.read(fiber, op, view, [*outer, start + _ranks_of(mask.astype(np.int64)) + places * 0], shape, mask)
-    mask, read, otherwise = in_lanes([mask, read, otherwise], [1] * 3, fiber.count)
-    return np.where(mask, read, otherwise).astype(read.dtype)
+    elements = memory.read(
+        fiber, op, view, [*outer, start + _ranks_of(mask.astype(np.int64)) + places * 0], shape, mask
+    )
+    mask, elements, otherwise = in_lanes([mask, elements, otherwise], [1] * 3, fiber.count)
+    return np.where(mask, elements, otherwise).astype(elements.dtype)
 
 
 @executes("vector.compressstore")
@@ -82,8 +84,8 @@ def _matrix(fiber: Fiber, value: Value, rows: int, columns: int) -> np.ndarray:
 
 
 def _vector(matrix: np.ndarray) -> np.ndarray:
-    swapped = matrix.swapaxes(-1, -2)
-    return np.ascontiguousarray(swapped).reshape(*swapped.shape[:-2], -1)
+    transpose = matrix.swapaxes(-1, -2)
+    return np.ascontiguousarray(transpose).reshape(*transpose.shape[:-2], -1)
 
 
 @executes("llvm.intr.matrix.multiply")
@@ -123,12 +125,12 @@ def _strided(fiber: Fiber, op: Instruction, pointer: Value, stride: Value, value
     rows, columns = op.attributes["rows"], op.attributes["columns"]
     type_ = op.result_types[0] if value is None else op.operand_types[0]
     places = (np.arange(columns)[:, None] * int(fiber.first(stride)) + np.arange(rows)).reshape(-1)
-    found = np.zeros((fiber.count, *type_.shape), type_.element.dtype)
+    result = np.zeros((fiber.count, *type_.shape), type_.element.dtype)
     for part, allocation, start in pointers.parts(fiber, op, pointer):
         view, elements = pointers.elements(allocation, start, type_.element, places, 1)
         if value is not None:
             memory.write(part, op, view, [elements], value, type_.shape)
         else:
-            read = memory.read(part, op, view, [elements], type_.shape)
-            found[part.lanes] = lanes(read, fiber.count, 1)[part.lanes]
-    return found
+            elements_read = memory.read(part, op, view, [elements], type_.shape)
+            result[part.lanes] = lanes(elements_read, fiber.count, 1)[part.lanes]
+    return result

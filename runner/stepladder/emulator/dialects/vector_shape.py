@@ -57,8 +57,8 @@ def bitcast(fiber: Fiber, op: Instruction, value: Value) -> Value:
 
 
 def _positions(op: Instruction, dynamic: Sequence[Value]) -> list:
-    rest = iter(dynamic)
-    return [next(rest) if position == _DYNAMIC else position for position in op.attributes["static_position"]]
+    remaining = iter(dynamic)
+    return [next(remaining) if position == _DYNAMIC else position for position in op.attributes["static_position"]]
 
 
 def _inside(fiber: Fiber, op: Instruction, positions: list, shape: Sequence[int]) -> list:
@@ -69,7 +69,7 @@ def _inside(fiber: Fiber, op: Instruction, positions: list, shape: Sequence[int]
         if wrong.any():
             place = int(own[wrong.argmax()])
             fiber.group.sanitizer.report("out-of-bounds", f"position {place} of {size} in dimension {axis}", op)
-    # Lanes that are not active may ask for anything.
+    # Lanes that are not active may have any index.
     return [np.clip(position, 0, size - 1) for position, size in zip(positions, shape)]
 
 

@@ -1,6 +1,6 @@
 """xegpu: descriptors of matrices, 2D block operations and matrix products, of subgroups.
 
-A vector of two dimensions is that of a subgroup, before its elements are distributed to lanes; layouts say how they
+A vector of two dimensions is that of a subgroup, before its elements are distributed to lanes; layouts define how they
 will be and are not part of the value. One of one dimension is that of a lane, which holds adjacent columns of a block.
 Elements beyond the matrix are zeros in a load, and are not stored.
 """
@@ -46,10 +46,10 @@ _SHAPE = re.compile(r"!xegpu\.tensor_desc<((?:\d+x)+)")
 
 
 def _shape_of(op: Instruction, descriptor: types.Type) -> tuple[int, ...]:
-    found = _SHAPE.match(types.text_of(descriptor))
-    if found is None or "array_length" in types.text_of(descriptor):
+    match = _SHAPE.match(types.text_of(descriptor))
+    if match is None or "array_length" in types.text_of(descriptor):
         raise Unsupported(op, f"of {types.text_of(descriptor)}")
-    return tuple(int(number) for number in found[1].split("x")[:-1])
+    return tuple(int(number) for number in match[1].split("x")[:-1])
 
 
 def _matrix(fiber: Fiber, op: Instruction, source: Value, sizes: Sequence[Value]) -> MemRef:
@@ -61,9 +61,9 @@ def _matrix(fiber: Fiber, op: Instruction, source: Value, sizes: Sequence[Value]
     element = types.text_of(op.result_types[0]).partition("<")[2].partition(">")[0].partition(",")[0].rpartition("x")[2]
     if element not in _ELEMENTS:
         raise Unsupported(op, f"of an address, with elements of {element}")
-    rest = list(sizes)
+    remaining = list(sizes)
     shape, strides = (
-        [rest.pop(0) if number == _DYNAMIC else number for number in op.attributes[name]]
+        [remaining.pop(0) if number == _DYNAMIC else number for number in op.attributes[name]]
         for name in ("const_shape", "const_strides")
     )
     return pointers.view_at(fiber, op, source, _ELEMENTS[element], 0, shape, strides)
@@ -92,8 +92,8 @@ def create_nd_tdesc(fiber: Fiber, op: Instruction, source: Value, *sizes: Value)
 
 
 def _starts(fiber: Fiber, op: Instruction, offsets: Sequence[Value]) -> list[Value]:
-    rest = list(offsets)
-    starts = [rest.pop(0) if number == _DYNAMIC else number for number in op.attributes["const_offsets"]]
+    remaining = list(offsets)
+    starts = [remaining.pop(0) if number == _DYNAMIC else number for number in op.attributes["const_offsets"]]
     return [fiber.agreed(start) for start in starts]
 
 
@@ -114,10 +114,10 @@ def _in_lanes(fiber: Fiber, op: Instruction, shape: tuple[int, ...], count: int)
         if rows != _LANES or types_[0].element.bytes not in _TRANSPOSED_BYTES:
             raise Unsupported(op, f"with a transpose: it is of {_LANES} rows with elements of 16 or 32 bits")
         return lane, element
-    each = columns // _LANES
-    if not each:
+    columns_of_lane = columns // _LANES
+    if not columns_of_lane:
         raise Unsupported(op, f"of a block of {columns} columns")
-    return element // each, lane * each + element % each
+    return element // columns_of_lane, lane * columns_of_lane + element % columns_of_lane
 
 
 def _fragment(
@@ -157,8 +157,10 @@ def load_nd(fiber: Fiber, op: Instruction, view: MemRef, *offsets: Value) -> Val
     if op.result_types[0].shape != shape or "transpose" in op.attributes or "packed" in op.attributes:
         raise Unsupported(op, f"of {types.text_of(op.result_types[0])}")
     block = _Block(fiber, op, view, offsets, shape)
-    found = memory.read(block.fiber, op, view, block.coordinates, shape, None if block.valid.all() else block.valid, 0)
-    return found if block.leader is None or values.is_uniform(found, 2) else found[block.leader]
+    elements = memory.read(
+        block.fiber, op, view, block.coordinates, shape, None if block.valid.all() else block.valid, 0
+    )
+    return elements if block.leader is None or values.is_uniform(elements, 2) else elements[block.leader]
 
 
 @executes("xegpu.store_nd")
@@ -199,8 +201,8 @@ def load_matrix(fiber: Fiber, op: Instruction, view: MemRef, *offsets: Value) ->
     if shape[1] == 1:
         return memory.read(fiber, op, view, _column(fiber, op, offsets, shape), shape, None, 0)
     block = _Block(fiber, op, view, offsets, shape)
-    found = memory.read(block.fiber, op, view, block.coordinates, shape, None, 0)
-    return found if block.leader is None or values.is_uniform(found, 2) else found[block.leader]
+    elements = memory.read(block.fiber, op, view, block.coordinates, shape, None, 0)
+    return elements if block.leader is None or values.is_uniform(elements, 2) else elements[block.leader]
 
 
 @executes("xegpu.store_matrix")
@@ -223,8 +225,8 @@ def _matrix_shape(op: Instruction, type_: types.Type) -> tuple[int, int]:
 
 def _column(fiber: Fiber, op: Instruction, offsets: Sequence[Value], shape: tuple[int, int]) -> list[np.ndarray]:
     """Returns the coordinates of what each lane has: adjacent rows of a column."""
-    rest = list(offsets)
-    row, column = (rest.pop(0) if number == _DYNAMIC else number for number in op.attributes["const_offsets"])
+    remaining = list(offsets)
+    row, column = (remaining.pop(0) if number == _DYNAMIC else number for number in op.attributes["const_offsets"])
     places = (np.arange(shape[0])[:, None], np.zeros((1, 1), np.int64))
     return [offset_by(start, place, 2) for start, place in zip((row, column), places)]
 
@@ -242,8 +244,8 @@ def dpas(fiber: Fiber, op: Instruction, a: Value, b: Value, *c: Value) -> Value:
         raise Unsupported(op, f"of lanes, but of {_LANES} that are all active")
     depth = op.operand_types[1].static_shape[0]  # of k; a lane holds depth / 16 columns of A
     lanes = fiber.lanes.reshape(-1, _LANES)
-    each = depth // _LANES
-    left = values.lanes(a, fiber.count, 1)[lanes].reshape(len(lanes), _LANES, -1, each)
+    depth_of_lane = depth // _LANES
+    left = values.lanes(a, fiber.count, 1)[lanes].reshape(len(lanes), _LANES, -1, depth_of_lane)
     left = left.transpose(0, 2, 1, 3).reshape(len(lanes), -1, depth)
     right = values.lanes(b, fiber.count, 1)[lanes].swapaxes(1, 2)
     sums = [values.lanes(value, fiber.count, 1)[lanes].swapaxes(1, 2) for value in c]
@@ -264,8 +266,8 @@ def load(fiber: Fiber, op: Instruction, view: MemRef, offsets: Value, mask: Valu
     """Elements with offsets of their own, of a subgroup or of lanes; those that the mask leaves out are zeros."""
     shape = op.result_types[0].static_shape
     narrow, leader = _scattered(fiber, op, view, [offsets, mask], len(shape))
-    found = memory.read(narrow, op, view, [offsets], shape, np.asarray(mask), 0)
-    return found if leader is None or values.is_uniform(found, len(shape)) else found[leader]
+    elements = memory.read(narrow, op, view, [offsets], shape, np.asarray(mask), 0)
+    return elements if leader is None or values.is_uniform(elements, len(shape)) else elements[leader]
 
 
 @executes("xegpu.store")
@@ -277,11 +279,13 @@ def store(fiber: Fiber, op: Instruction, value: Value, view: MemRef, offsets: Va
 
 
 def _scattered(
-    fiber: Fiber, op: Instruction, view: MemRef, given: list[Value], rank: int
+    fiber: Fiber, op: Instruction, view: MemRef, operands: list[Value], rank: int
 ) -> tuple[Fiber, np.ndarray | None]:
     """Returns the lanes that access scattered elements: all for vectors of lanes, one a subgroup for its vectors."""
     if not isinstance(view, MemRef) or view.rank != 1 or op.attributes.get("chunk_size", 1) != 1:
         raise Unsupported(op, "but of single elements of a memref")
     if rank == 1:
         return fiber, None
-    return once_a_warp(fiber, varying(fiber, [view], [value for value in given if not values.is_uniform(value, rank)]))
+    return once_a_warp(
+        fiber, varying(fiber, [view], [value for value in operands if not values.is_uniform(value, rank)])
+    )

@@ -79,10 +79,10 @@ def _execute(*names: str) -> Callable[[Callable], Callable]:
 @_execute("init_tile")
 def init_tile(fiber: Fiber, op: Instruction, *operands: Value) -> Tile:
     """A tile of a memref or of an address."""
-    rest, parts = list(operands), []
+    remaining, parts = list(operands), []
     for size in op.attributes["segments"]:
-        parts.append(rest[:size])
-        rest = rest[size:]
+        parts.append(remaining[:size])
+        remaining = remaining[size:]
     (base,), offsets, shape, strides = parts
     if op.attributes["tile"].scatter:
         return Tile(base, (offsets[0],))
@@ -166,11 +166,11 @@ class _Part:
         if self.owned is None:
             return blocks if self.leader is None or values.is_uniform(blocks, 2) else blocks[self.leader]
         rows, columns = self.owned
-        whole = np.zeros(op.attributes["tile"].shape, blocks.dtype)
+        vector = np.zeros(op.attributes["tile"].shape, blocks.dtype)
         for lane in self.fiber.lanes:
             subgroup = self.fiber.group.warp_of_lane[lane]
-            whole[np.ix_(rows[subgroup], columns[subgroup])] = blocks[lane]
-        return whole
+            vector[np.ix_(rows[subgroup], columns[subgroup])] = blocks[lane]
+        return vector
 
 
 def _check_work_group(fiber: Fiber, op: Instruction, wg: WgMap, differing: Sequence[np.ndarray]) -> None:
@@ -240,16 +240,16 @@ def atomic_rmw(fiber: Fiber, op: Instruction, value: Value, tile: Tile) -> Value
     group.sanitizer.update(part.fiber, op, access)
     if group.counters is not None:
         group.counters.access(part.fiber, op, access, "atomic")
-    given = values.lanes(part.split(value), fiber.count, 2)[part.fiber.lanes]
-    typed = access.memory.typed(access.element.dtype)
+    operand = values.lanes(part.split(value), fiber.count, 2)[part.fiber.lanes]
+    elements = access.memory.typed(access.element.dtype)
     kind = op.attributes["kind"]
     kind = kind if isinstance(kind, str) else atomic_kind(kind)
     valid = np.ones(access.positions.shape, bool) if access.valid is None else access.valid
     before = np.zeros(access.positions.shape, access.element.dtype)
-    for number, (places, touched) in enumerate(zip(access.positions, valid)):
-        before[number][touched] = typed[places[touched]]
-        new = given[number] if kind == "assign" else combined(kind, access.element, before[number], given[number])
-        typed[places[touched]] = new[touched]
+    for number, (places, is_valid) in enumerate(zip(access.positions, valid)):
+        before[number][is_valid] = elements[places[is_valid]]
+        new = operand[number] if kind == "assign" else combined(kind, access.element, before[number], operand[number])
+        elements[places[is_valid]] = new[is_valid]
     return part.join(op, memory.spread(part.fiber, before))
 
 
@@ -271,8 +271,8 @@ def load_gather(fiber: Fiber, op: Instruction, tile: Tile, mask: Value) -> Value
     """Elements with offsets of their own; masked ones and those beyond the memref are the padding."""
     shape = op.attributes["tile"].shape
     narrow, leader, offsets, valid = _scattered(fiber, op, tile, mask)
-    found = memory.read(narrow, op, tile.view, [offsets], shape, valid, _padding(op))
-    return found if leader is None or values.is_uniform(found, len(shape)) else found[leader]
+    elements = memory.read(narrow, op, tile.view, [offsets], shape, valid, _padding(op))
+    return elements if leader is None or values.is_uniform(elements, len(shape)) else elements[leader]
 
 
 @_execute("store_scatter")

@@ -30,12 +30,12 @@ def _once(fiber: Fiber, function: Callable, *vectors: Value) -> Value:
         return function(*vectors)
     narrow, leader = once_a_warp(fiber, varying(fiber, [], vectors))
     lanes = narrow.lanes
-    made = function(*(vector if values.is_uniform(vector, 2) else vector[lanes] for vector in vectors))
+    results = function(*(vector if values.is_uniform(vector, 2) else vector[lanes] for vector in vectors))
     if leader is None:
         leader = np.arange(fiber.count)
     place = np.zeros(fiber.count, np.int64)
     place[lanes] = np.arange(len(lanes))
-    return made[place[leader]]
+    return results[place[leader]]
 
 
 def product(left: np.ndarray, right: np.ndarray, *sums: np.ndarray, element: Scalar) -> np.ndarray:

@@ -43,10 +43,10 @@ def _block(op: Instruction) -> Block:
 @executes("xevm.blockload2d")
 def blockload2d(fiber: Fiber, op: Instruction, *numbers: Value) -> Value:
     """A 2D block load: the elements of a lane, in registers of the result's type."""
-    found = blocks2d.as_type(blocks2d.load(fiber, op, _block(op), numbers), op.result_types[0].element.dtype)
-    if found.shape[1:] != op.result_types[0].static_shape:
-        raise Unsupported(op, f"to {types.text_of(op.result_types[0])}: a lane holds {found.shape[1]} elements")
-    return found
+    elements = blocks2d.as_type(blocks2d.load(fiber, op, _block(op), numbers), op.result_types[0].element.dtype)
+    if elements.shape[1:] != op.result_types[0].static_shape:
+        raise Unsupported(op, f"to {types.text_of(op.result_types[0])}: a lane holds {elements.shape[1]} elements")
+    return elements
 
 
 @executes("xevm.blockstore2d")
@@ -71,8 +71,8 @@ def nothing(fiber: Fiber, op: Instruction, *operands: Value) -> None:
 def mma(fiber: Fiber, op: Instruction, a: Value, b: Value, *c: Value) -> Value:
     """A product of one matrix instruction, added to C."""
     kinds = dict(_MMA_TYPES.findall(str(op.attributes["types"])))
-    found = _MMA_SHAPE.search(str(op.attributes["shape"]))
-    m, n, k = (int(size) for size in found.groups()) if found else (0, 0, 0)
+    match = _MMA_SHAPE.search(str(op.attributes["shape"]))
+    m, n, k = (int(size) for size in match.groups()) if match else (0, 0, 0)
     if n != LANES or kinds.get("a") not in KINDS or kinds.get("b") not in KINDS:
         raise Unsupported(op, f"of {n} columns, {op.attributes['types']}: {LANES}, and {', '.join(KINDS)} are known")
     return lane_product(fiber, op, (a, b, *c), (kinds["a"], kinds["b"]), (m, k))
@@ -94,14 +94,17 @@ def lane_product(
         Unsupported: operands of another number of elements than the shape requires.
     """
     dtypes = [KINDS[kind] for kind in kinds]
-    held = [
+    operand_elements = [
         blocks2d.as_type(values.lanes(np.asarray(operand), fiber.count, 1), dtype)
         for operand, dtype in zip(operands, dtypes)
     ]
     rows, depth = shape
-    if held[0].shape[1] * LANES != rows * depth or held[1].shape[1] != depth:
-        raise Unsupported(op, f"of {held[0].shape[1]} and {held[1].shape[1]} elements per lane, {rows} x {depth}")
-    left, right, lanes = blocks2d.multiply(fiber, op, *held)
+    if operand_elements[0].shape[1] * LANES != rows * depth or operand_elements[1].shape[1] != depth:
+        raise Unsupported(
+            op,
+            f"of {operand_elements[0].shape[1]} and {operand_elements[1].shape[1]} elements per lane, {rows} x {depth}",
+        )
+    left, right, lanes = blocks2d.multiply(fiber, op, *operand_elements)
     element: Scalar = op.result_types[0].element
     sums = [values.lanes(np.asarray(value), fiber.count, 1)[lanes].swapaxes(1, 2) for value in operands[2:]]
     total = product(left, right, *sums, element=element)

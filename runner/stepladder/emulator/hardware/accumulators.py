@@ -61,8 +61,8 @@ class AccumulatorRegisters:
     @staticmethod
     def _part(array: np.ndarray, lane: int, number: int | None, dtype: np.dtype) -> np.ndarray:
         # Two adjacent accumulators of 16 bits are in one register.
-        held = array.view(dtype)[lane : lane + WARPGROUP]
-        return held if number is None else held[:, number]
+        registers = array.view(dtype)[lane : lane + WARPGROUP]
+        return registers if number is None else registers[:, number]
 
     def matrix(self, lane: int, number: int | None, columns: int, dtype: np.dtype) -> np.ndarray:
         """Returns the accumulator of a warpgroup, (64, columns), which is never modified.
@@ -73,9 +73,9 @@ class AccumulatorRegisters:
             columns: of the accumulator.
             dtype: of its elements.
         """
-        found = self.matrices.get((lane, number))
-        if found is not None and found.shape[1] == columns and found.dtype == dtype:
-            return found
+        matrix = self.matrices.get((lane, number))
+        if matrix is not None and matrix.shape[1] == columns and matrix.dtype == dtype:
+            return matrix
         return accumulator(columns).join(self._part(np.ascontiguousarray(self.array), lane, number, dtype))
 
     def put(self, lane: int, number: int | None, matrix: np.ndarray) -> None:

@@ -56,7 +56,7 @@ def granules_of(starts: np.ndarray, size: int, granule: int) -> Granules:
 
 
 def agent_for(group: Group, warps: Sequence[int] | np.ndarray) -> int:
-    """Returns a new actor of the sanitizer that knows what all of these warps know; 0 without the sanitizer.
+    """Returns a new actor of the sanitizer that is ordered after what all of these warps are; 0 without the sanitizer.
 
     Args:
         group: of the warps.
@@ -99,7 +99,7 @@ class _Copy:
 
     @property
     def has_data(self) -> bool:
-        """Whether it brings more than zeros: loops that load ahead go on with copies of nothing at their end."""
+        """Whether it copies more than zeros: loops that load ahead end with copies of no elements."""
         return self.source.valid is None or bool(self.source.valid[self.row[self.pending]].any())
 
     def land(self, fiber: Fiber, mask: np.ndarray) -> None:
@@ -134,7 +134,7 @@ class _Copies:
         group.at_end.append(
             lambda: _report_unwaited(
                 group,
-                [begun.op for begun in self.waiting if begun.has_data],
+                [pending_copy.op for pending_copy in self.waiting if pending_copy.has_data],
                 "copies to shared memory, and no thread waits for its group",
             )
         )
@@ -174,9 +174,9 @@ def copy(fiber: Fiber, op: Instruction, source: Access, target: Access) -> None:
     touch = group.sanitizer.touch(fiber, target)
     if touch is not None:
         group.sanitizer.begin_write(op, touch)
-    begun = _Copy(fiber, op, source, target)
-    kept_by(group, "cp.async", _Copies).waiting.append(begun)
-    group.begins("cp.async", op, begun, f"{len(fiber.lanes)} threads")
+    pending_copy = _Copy(fiber, op, source, target)
+    kept_by(group, "cp.async", _Copies).waiting.append(pending_copy)
+    group.begins("cp.async", op, pending_copy, f"{len(fiber.lanes)} threads")
 
 
 def commit_copies(fiber: Fiber) -> None:
@@ -187,9 +187,9 @@ def commit_copies(fiber: Fiber) -> None:
     """
     copies = kept_by(fiber.group, "cp.async", _Copies)
     active = fiber.active
-    for begun in copies.waiting:
-        mine = active & begun.pending & (begun.number == _UNCOMMITTED)
-        begun.number[mine] = copies.committed[mine]
+    for pending_copy in copies.waiting:
+        mine = active & pending_copy.pending & (pending_copy.number == _UNCOMMITTED)
+        pending_copy.number[mine] = copies.committed[mine]
     copies.committed[fiber.lanes] += 1
 
 
@@ -202,13 +202,13 @@ def wait_for_copies(fiber: Fiber, latest: int | None) -> None:
     """
     copies = kept_by(fiber.group, "cp.async", _Copies)
     active = fiber.active
-    for begun in copies.waiting:
-        mine = active & begun.pending
+    for pending_copy in copies.waiting:
+        mine = active & pending_copy.pending
         if latest is not None:
-            mine &= (begun.number != _UNCOMMITTED) & (begun.number < copies.committed - latest)
+            mine &= (pending_copy.number != _UNCOMMITTED) & (pending_copy.number < copies.committed - latest)
         if mine.any():
-            begun.land(fiber, mine)
-    copies.waiting = [begun for begun in copies.waiting if begun.pending.any()]
+            pending_copy.land(fiber, mine)
+    copies.waiting = [pending_copy for pending_copy in copies.waiting if pending_copy.pending.any()]
 
 
 # Products of warpgroups.
@@ -281,14 +281,14 @@ class Warpgroup:
             latest: groups that may be in flight.
         """
         sanitizer = self.group.sanitizer
-        done = self.groups[: max(0, len(self.groups) - latest)]
-        self.groups = self.groups[len(done) :]
-        for product in (product for products in done for product in products):
+        complete_groups = self.groups[: max(0, len(self.groups) - latest)]
+        self.groups = self.groups[len(complete_groups) :]
+        for product in (product for products in complete_groups for product in products):
             product.is_done = True
             self.group.ends(product)
             for touch in product.touches:
                 sanitizer.end_read(product.op, touch)
-        if done:
+        if complete_groups:
             sanitizer.acquire(self.warps, sanitizer.release([self.agent]))
 
 
@@ -311,7 +311,7 @@ class _Warpgroups:
 
 
 def known_warpgroups(group: Group) -> dict[int, Warpgroup]:
-    """Returns the warpgroups that multiply, or that have come to an op of warpgroups, by index.
+    """Returns the warpgroups that multiply, or that have reached an op of warpgroups, by index.
 
     Args:
         group: of blocks.
@@ -323,14 +323,14 @@ def warpgroups(fiber: Fiber, op: Instruction) -> list[Warpgroup]:
     """Returns the warpgroups of the active threads; those of which some are missing become findings.
 
     Args:
-        fiber: whose active threads come to the op.
+        fiber: whose active threads reach the op.
         op: for the finding.
     """
     if fiber.warpgroups is not None:
         return fiber.warpgroups
     group = fiber.group
-    known = known_warpgroups(group)
-    found = []
+    warpgroups_by_number = known_warpgroups(group)
+    complete_warpgroups = []
     numbers, sizes = np.unique(fiber.lanes // WARPGROUP, return_counts=True)
     for number, size in zip(numbers.tolist(), sizes):
         lanes = group.block_of_lane[number * WARPGROUP : (number + 1) * WARPGROUP]
@@ -339,9 +339,9 @@ def warpgroups(fiber: Fiber, op: Instruction) -> list[Warpgroup]:
                 "divergent-barrier", f"{size} threads of a warpgroup execute it, not {WARPGROUP} of one block", op
             )
             continue
-        if number not in known:
-            known[number] = Warpgroup(group, number)
-        found.append(known[number])
-    if len(found) == len(numbers):
-        fiber.warpgroups = found
-    return found
+        if number not in warpgroups_by_number:
+            warpgroups_by_number[number] = Warpgroup(group, number)
+        complete_warpgroups.append(warpgroups_by_number[number])
+    if len(complete_warpgroups) == len(numbers):
+        fiber.warpgroups = complete_warpgroups
+    return complete_warpgroups

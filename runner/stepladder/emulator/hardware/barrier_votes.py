@@ -16,38 +16,38 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
 
 
-def vote(fiber: Fiber, op: Instruction, combine: str, given: Value, *barrier_numbers: Value) -> np.ndarray:
+def vote(fiber: Fiber, op: Instruction, combine: str, predicate: Value, *barrier_numbers: Value) -> np.ndarray:
     """Lets threads meet at a barrier, and returns what they vote, for each lane.
 
     Args:
         fiber: the threads.
         op: for findings.
         combine: `popc` for the number of threads whose predicate holds, `and`, or `or`.
-        given: the predicates.
+        predicate: the predicates.
         barrier_numbers: of the barrier, and the threads that meet where those are not all of the block.
     """
     group = fiber.group
-    own = values.lanes(np.asarray(given, bool), fiber.count)
+    own = values.lanes(np.asarray(predicate, bool), fiber.count)
     numbers = values.lanes(np.asarray(barrier_numbers[0]), fiber.count)
     # Warps that execute in step may meet at several barriers.
     meetings = [
         (int(number), fiber.lanes[numbers[fiber.lanes] == number]) for number in np.unique(numbers[fiber.lanes])
     ]
     for number, lanes in meetings:
-        held, turns = _of_barrier(group, number)
+        votes, turns = _of_barrier(group, number)
         if fiber.pending is None:
-            held[lanes] = own[lanes] + 2 * (1 + turns[0])
+            votes[lanes] = own[lanes] + 2 * (1 + turns[0])
     synchronization.synchronize(fiber, op, *barrier_numbers)
-    found = np.zeros(fiber.count, np.int32 if combine == "popc" else bool)
+    results = np.zeros(fiber.count, np.int32 if combine == "popc" else bool)
     for number, lanes in meetings:
-        held, turns = _of_barrier(group, number)
-        turn = int(held[lanes[0]]) // 2
+        votes, turns = _of_barrier(group, number)
+        turn = int(votes[lanes[0]]) // 2
         turns[0] = max(turn, turns[0])
         for block in np.unique(group.block_of_lane[lanes]):
-            bits = held[(group.block_of_lane == block) & (held // 2 == turn)] % 2
-            voted = {"popc": bits.sum(), "and": bits.all(), "or": bits.any()}[combine]
-            found[lanes[group.block_of_lane[lanes] == block]] = voted
-    return found
+            bits = votes[(group.block_of_lane == block) & (votes // 2 == turn)] % 2
+            outcome = {"popc": bits.sum(), "and": bits.all(), "or": bits.any()}[combine]
+            results[lanes[group.block_of_lane[lanes] == block]] = outcome
+    return results
 
 
 def _of_barrier(group: Group, number: int) -> tuple[np.ndarray, list[int]]:

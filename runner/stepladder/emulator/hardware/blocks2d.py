@@ -63,12 +63,15 @@ class Block:
             if self.rows != LANES or self.bytes < _DWORD or self.blocks != 1:
                 raise Unsupported(op, f"with a transpose: it is of {LANES} rows with elements of 32 or 64 bits")
             return lane + 0 * np.arange(self.columns), np.arange(self.columns) + 0 * lane
-        each = self.columns // LANES
-        if self.columns % LANES or (self.order == "packed" and (each != 1 or self.bytes >= _DWORD)):
+        columns_of_lane = self.columns // LANES
+        if self.columns % LANES or (self.order == "packed" and (columns_of_lane != 1 or self.bytes >= _DWORD)):
             raise Unsupported(op, f"of blocks with {self.columns} columns of {8 * self.bytes} bits, {self.order}")
-        element = np.arange(self.rows * each * self.blocks)
-        block, inner = element // (self.rows * each), element % (self.rows * each)
-        return inner // each + 0 * lane, block * self.columns + lane * each + inner % each
+        element = np.arange(self.rows * columns_of_lane * self.blocks)
+        block, inner = element // (self.rows * columns_of_lane), element % (self.rows * columns_of_lane)
+        return (
+            inner // columns_of_lane + 0 * lane,
+            block * self.columns + lane * columns_of_lane + inner % columns_of_lane,
+        )
 
 
 def _uniform(fiber: Fiber, op: Instruction, names: Sequence[str], numbers: Sequence[Value]) -> None:
@@ -160,8 +163,8 @@ def load(fiber: Fiber, op: Instruction, block: Block, numbers: Sequence[Value]) 
         numbers: address, width, height and pitch in bytes and rows; x and y in elements and rows.
     """
     view, coordinates, valid, count = _located(fiber, op, block, numbers)
-    found = memory.read(fiber, op, view, coordinates, (count,), None if valid.all() else valid, 0)
-    return values.lanes(np.asarray(found), fiber.count, 1)
+    elements = memory.read(fiber, op, view, coordinates, (count,), None if valid.all() else valid, 0)
+    return values.lanes(np.asarray(elements), fiber.count, 1)
 
 
 def store(fiber: Fiber, op: Instruction, block: Block, numbers: Sequence[Value], value: Value) -> None:
@@ -180,8 +183,8 @@ def store(fiber: Fiber, op: Instruction, block: Block, numbers: Sequence[Value],
     if block.rows > _MULTIPLY_ROWS or block.blocks != 1 or block.order != "plain":
         raise Unsupported(op, f"of {block.blocks} blocks of {block.rows} rows: one of up to {_MULTIPLY_ROWS} is stored")
     view, coordinates, valid, count = _located(fiber, op, block, numbers)
-    held = as_type(values.lanes(np.asarray(value), fiber.count, 1), view.element.dtype)
-    memory.write(fiber, op, view, coordinates, held, (count,), None if valid.all() else valid)
+    elements = as_type(values.lanes(np.asarray(value), fiber.count, 1), view.element.dtype)
+    memory.write(fiber, op, view, coordinates, elements, (count,), None if valid.all() else valid)
 
 
 def prefetch(fiber: Fiber, op: Instruction, block: Block, numbers: Sequence[Value]) -> None:
@@ -196,17 +199,17 @@ def prefetch(fiber: Fiber, op: Instruction, block: Block, numbers: Sequence[Valu
     _check(fiber, op, block, [fiber.agreed(number) for number in numbers])
 
 
-def as_type(held: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def as_type(elements: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Reinterprets the elements that lanes hold as elements of another type.
 
     Args:
-        held: array (T, count).
+        elements: array (T, count).
         dtype: of which a whole number fits into the bytes that a lane holds.
 
     Returns:
         Array (T, another count) of `dtype`.
     """
-    return np.ascontiguousarray(held).view(dtype)
+    return np.ascontiguousarray(elements).view(dtype)
 
 
 def multiply(fiber: Fiber, op: Instruction, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -231,6 +234,6 @@ def multiply(fiber: Fiber, op: Instruction, a: np.ndarray, b: np.ndarray) -> tup
         raise Unsupported(op, f"of lanes, but of {LANES} that are all active")
     lanes = fiber.lanes.reshape(-1, LANES)
     depth = b.shape[1]
-    each = max(1, depth // LANES)
-    left = a[lanes].reshape(len(lanes), LANES, -1, each).transpose(0, 2, 1, 3).reshape(len(lanes), -1, depth)
+    depth_of_lane = max(1, depth // LANES)
+    left = a[lanes].reshape(len(lanes), LANES, -1, depth_of_lane).transpose(0, 2, 1, 3).reshape(len(lanes), -1, depth)
     return left, b[lanes].swapaxes(1, 2), lanes

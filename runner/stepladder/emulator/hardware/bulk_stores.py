@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class BulkStore:
-    """A store by TMA: `read` takes its data from shared memory, `write` puts them to global memory, each once.
+    """A store by TMA: `read` takes its data from shared memory, `write` writes them to global memory, each once.
 
     Who has waited for it has `known`, a clock.
     """
@@ -26,7 +26,7 @@ class BulkStore:
     op: Instruction
     read: Callable[[], None]
     write: Callable[[], None]
-    known: np.ndarray | None = None
+    clocks: np.ndarray | None = None
     has_read: bool = False
 
     def finish_reading(self) -> None:
@@ -122,11 +122,11 @@ def wait(fiber: Fiber, latest: int, *, read: bool) -> None:
     """
     for lane in fiber.lanes:
         bulk = _bulk(fiber, lane)
-        done = bulk.groups[: max(0, len(bulk.groups) - latest)]
-        for store in (store for stores in done for store in stores):
+        complete_groups = bulk.groups[: max(0, len(bulk.groups) - latest)]
+        for store in (store for stores in complete_groups for store in stores):
             store.finish_reading() if read else store.finish()
             if not read:
-                fiber.group.sanitizer.acquire([fiber.group.warp_of_lane[lane]], store.known)
+                fiber.group.sanitizer.acquire([fiber.group.warp_of_lane[lane]], store.clocks)
                 fiber.group.ends(store)
         if not read:
-            bulk.groups = bulk.groups[len(done) :]
+            bulk.groups = bulk.groups[len(complete_groups) :]

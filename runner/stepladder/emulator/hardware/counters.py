@@ -106,10 +106,10 @@ class Counters:
             return
         addresses = access.positions.reshape(len(fiber.lanes), -1) * item
         if access.valid is not None:
-            touched = access.valid.reshape(len(fiber.lanes), -1)
-            row.bytes += int(touched.sum()) * item
-            lanes = touched.any(axis=1)
-            addresses, warps = np.where(touched, addresses, addresses[:, :1])[lanes], warps[lanes]
+            is_active = access.valid.reshape(len(fiber.lanes), -1)
+            row.bytes += int(is_active.sum()) * item
+            lanes = is_active.any(axis=1)
+            addresses, warps = np.where(is_active, addresses, addresses[:, :1])[lanes], warps[lanes]
         else:
             row.bytes += addresses.size * item
         if addresses.size:
@@ -128,7 +128,7 @@ class Counters:
             before = row.sectors, row.wavefronts, row.conflicts
             self._count_pattern(row, space, pattern[1], pattern[0], item)
             after = row.sectors, row.wavefronts, row.conflicts
-            self._costs[key] = tuple(now - then for now, then in zip(after, before))
+            self._costs[key] = tuple(new - old for new, old in zip(after, before))
         else:
             row.sectors += cost[0]
             row.wavefronts += cost[1]
@@ -155,9 +155,9 @@ class Counters:
         banks, rows = _runs(phase * BANKS + word % BANKS)
         of_phase = banks // BANKS
         starts = np.flatnonzero(np.r_[True, of_phase[1:] != of_phase[:-1]])
-        most = np.maximum.reduceat(rows, starts)
-        row.wavefronts += int(most.sum())
-        row.conflicts += int((most - fewest).clip(min=0).sum())
+        passes = np.maximum.reduceat(rows, starts)
+        row.wavefronts += int(passes.sum())
+        row.conflicts += int((passes - fewest).clip(min=0).sum())
 
     def matrix(self, fiber: Fiber, op: Instruction, access: Access, kind: str) -> None:
         """Counts an access of a warp to a whole matrix, in rows of 16 bytes, eight to a pass (as ldmatrix does it).
@@ -270,9 +270,9 @@ class Counters:
         """
         for key, row in other.traffic.items():
             if key in self.traffic:
-                known = self.traffic[key]
+                own_row = self.traffic[key]
                 for name in ("executions", "bytes", "sectors", "wavefronts", "conflicts"):
-                    setattr(known, name, getattr(known, name) + getattr(row, name))
+                    setattr(own_row, name, getattr(own_row, name) + getattr(row, name))
             else:
                 self.traffic[key] = row
         for own, others in ((self.instructions, other.instructions), (self.barriers, other.barriers)):

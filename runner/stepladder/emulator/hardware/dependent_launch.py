@@ -23,7 +23,7 @@ def waits(op: Instruction) -> bool:
 
 
 def control(fiber: Fiber, op: Instruction) -> None:
-    """Lets threads know what the launch before has done, where they wait for that; launches follow each other.
+    """Makes what the previous launch has done visible to threads that wait for it; launches run one after the other.
 
     Args:
         fiber: the threads that execute the instruction.

@@ -46,17 +46,17 @@ class Fragment:
         flat = matrix.reshape(*matrix.shape[:-2], -1)
         return flat[..., self._places].reshape(*matrix.shape[:-2], *self.rows.shape)
 
-    def join(self, held: np.ndarray) -> np.ndarray:
+    def join(self, elements: np.ndarray) -> np.ndarray:
         """Returns the matrices that threads hold.
 
         Args:
-            held: array (..., threads, *held).
+            elements: array (..., threads, *held).
 
         Returns:
             Array (..., rows, columns).
         """
-        outer = held.shape[: held.ndim - self.rows.ndim]
-        return held.reshape(*outer, -1)[..., self._held].reshape(*outer, *self.shape)
+        outer = elements.shape[: elements.ndim - self.rows.ndim]
+        return elements.reshape(*outer, -1)[..., self._held].reshape(*outer, *self.shape)
 
 
 def _in_warp() -> tuple[np.ndarray, np.ndarray]:
@@ -139,9 +139,9 @@ def accumulator(columns: int) -> Fragment:
         columns: of the accumulator, a multiple of 8.
     """
     thread = np.arange(WARPGROUP).reshape(-1, 1)
-    held = np.arange(columns // 2).reshape(1, -1)
-    rows = thread // WARP * 16 + thread % WARP // _FOUR + MATRIX_ROWS * (held // 2 % 2)
-    return Fragment((64, columns), rows, 8 * (held // 4) + thread % _FOUR * 2 + held % 2)
+    number = np.arange(columns // 2).reshape(1, -1)
+    rows = thread // WARP * 16 + thread % WARP // _FOUR + MATRIX_ROWS * (number // 2 % 2)
+    return Fragment((64, columns), rows, 8 * (number // 4) + thread % _FOUR * 2 + number % 2)
 
 
 def narrow(registers: np.ndarray, bits: int, signed: bool) -> np.ndarray:
@@ -152,8 +152,8 @@ def narrow(registers: np.ndarray, bits: int, signed: bool) -> np.ndarray:
         bits: of an element.
         signed: whether the highest bit of an element is a sign.
     """
-    held = registers >> bits * np.arange(REGISTER_BITS // bits) & (1 << bits) - 1
-    return np.where(signed & (held >> (bits - 1) == 1), held - (1 << bits), held).astype(np.int8)
+    integers = registers >> bits * np.arange(REGISTER_BITS // bits) & (1 << bits) - 1
+    return np.where(signed & (integers >> (bits - 1) == 1), integers - (1 << bits), integers).astype(np.int8)
 
 
 def as_tf32(values: np.ndarray) -> np.ndarray:

@@ -33,7 +33,7 @@ class Asked:
     Attributes:
         grid, block, cluster: blocks, threads of a block, and blocks of a cluster, along x, y, z.
         shared_memory: bytes a block, static and dynamic; `static` those that are not dynamic.
-        registers: of a thread, that the kernel may be compiled for (`maxnreg`); None where it does not say.
+        registers: of a thread, that the kernel may be compiled for (`maxnreg`); None where none is stated.
     """
 
     grid: Sequence[int]
@@ -58,53 +58,53 @@ def target_of(chips: Sequence[str]) -> Target | None:
     return max((TARGETS[chip] for chip in chips), key=lambda target: target.shared_memory)
 
 
-def problems(asked: Asked, target: Target | None = None) -> list[str]:
+def problems(launch: Asked, target: Target | None = None) -> list[str]:
     """Returns the requirements of a launch that exceed the limits of a target.
 
     Args:
-        asked: what the launch requires.
+        launch: what the launch requires.
         target: the GPU; None applies limits of no particular GPU.
 
     Returns:
         A text for each requirement that is not met.
     """
-    found = []
+    texts = []
     for name, extents, limits, unit in (
-        ("grid", asked.grid, GRID, "blocks"),
-        ("block", asked.block, BLOCK, "threads"),
+        ("grid", launch.grid, GRID, "blocks"),
+        ("block", launch.block, BLOCK, "threads"),
     ):
         for axis, extent, limit in zip("xyz", extents, limits):
             if not 0 < extent <= limit:
-                found.append(f"a {name} of {extents_text(extents)}; accepted: 1 to {limit} {unit} along {axis}")
+                texts.append(f"a {name} of {extents_text(extents)}; accepted: 1 to {limit} {unit} along {axis}")
                 break
     on = "" if target is None else f" on {target.name}"
-    threads = math.prod(asked.block)
+    threads = math.prod(launch.block)
     if threads > THREADS:
-        found.append(f"a block of {threads} threads; at most {THREADS}{on}")
-    blocks, most = math.prod(asked.cluster), _CLUSTER if target is None else target.cluster
-    if blocks > most:
-        found.append(f"a cluster of {blocks} blocks; at most {most}{on}")
-    if not divides(asked.grid, asked.cluster):
-        found.append(
-            f"a grid of {extents_text(asked.grid)}, which clusters of {extents_text(asked.cluster)} do not divide"
+        texts.append(f"a block of {threads} threads; at most {THREADS}{on}")
+    blocks, maximum = math.prod(launch.cluster), _CLUSTER if target is None else target.cluster
+    if blocks > maximum:
+        texts.append(f"a cluster of {blocks} blocks; at most {maximum}{on}")
+    if not divides(launch.grid, launch.cluster):
+        texts.append(
+            f"a grid of {extents_text(launch.grid)}, which clusters of {extents_text(launch.cluster)} do not divide"
         )
-    bytes_, most = asked.shared_memory, _SHARED_MEMORY if target is None else target.shared_memory
-    if bytes_ > most:
-        found.append(f"{bytes_} bytes of shared memory per block; at most {most}{on}")
-    elif target is not None and asked.static > target.static_shared_memory:
-        found.append(
-            f"{asked.static} bytes of static shared memory per block; at most {target.static_shared_memory}{on}: "
+    bytes_, maximum = launch.shared_memory, _SHARED_MEMORY if target is None else target.shared_memory
+    if bytes_ > maximum:
+        texts.append(f"{bytes_} bytes of shared memory per block; at most {maximum}{on}")
+    elif target is not None and launch.static > target.static_shared_memory:
+        texts.append(
+            f"{launch.static} bytes of static shared memory per block; at most {target.static_shared_memory}{on}: "
             "more must be dynamic"
         )
-    if asked.registers is not None and threads <= THREADS:
-        each = -(-asked.registers // REGISTER_UNIT) * REGISTER_UNIT
-        whole = -(-threads // _WARP) * _WARP
-        if each * whole > REGISTER_FILE:
-            found.append(
-                f"a block of {threads} threads with up to {asked.registers} registers each (maxnreg), {each * whole} "
-                f"in all; at most {REGISTER_FILE}{on}"
+    if launch.registers is not None and threads <= THREADS:
+        per_thread = -(-launch.registers // REGISTER_UNIT) * REGISTER_UNIT
+        thread_count = -(-threads // _WARP) * _WARP
+        if per_thread * thread_count > REGISTER_FILE:
+            texts.append(
+                f"a block of {threads} threads with up to {launch.registers} registers each (maxnreg), "
+                f"{per_thread * thread_count} in all; at most {REGISTER_FILE}{on}"
             )
-    return found
+    return texts
 
 
 def divides(grid: Sequence[int], cluster: Sequence[int]) -> bool:
@@ -127,54 +127,56 @@ def cluster_of(attributes: Mapping[str, object]) -> tuple[int, int, int] | None:
         Blocks along x, y and z; None where no attribute states them.
     """
     for name in ("known_cluster_size", "gpu.known_cluster_size", "nvvm.cluster_dim"):
-        given = attributes.get(name)
-        if isinstance(given, Sequence):
-            x, y, z = (*map(int, given), 1, 1, 1)[:3]
+        extents = attributes.get(name)
+        if isinstance(extents, Sequence):
+            x, y, z = (*map(int, extents), 1, 1, 1)[:3]
             return x, y, z
     return None
 
 
-def broken_promises(asked: Asked, attributes: Mapping[str, object]) -> list[str]:
+def broken_promises(launch: Asked, attributes: Mapping[str, object]) -> list[str]:
     """Returns the assertions of a kernel's attributes about launches that do not hold for a launch.
 
     Args:
-        asked: what the launch requires.
+        launch: what the launch requires.
         attributes: of the kernel, by name.
 
     Returns:
         A text for each attribute that the launch contradicts.
     """
-    found = []
-    for name, given in (("block", asked.block), ("grid", asked.grid), ("cluster", asked.cluster)):
-        known = attributes.get(f"known_{name}_size", attributes.get(f"gpu.known_{name}_size"))
-        if isinstance(known, Sequence) and [int(size) for size in known] != [int(size) for size in given]:
-            found.append(
-                f"a {name} of {extents_text(given)}, and the kernel's known_{name}_size is {extents_text(list(known))}"
+    texts = []
+    for name, extents in (("block", launch.block), ("grid", launch.grid), ("cluster", launch.cluster)):
+        known_size = attributes.get(f"known_{name}_size", attributes.get(f"gpu.known_{name}_size"))
+        if isinstance(known_size, Sequence) and [int(size) for size in known_size] != [int(size) for size in extents]:
+            texts.append(
+                f"a {name} of {extents_text(extents)}, and the kernel's known_{name}_size is "
+                f"{extents_text(list(known_size))}"
             )
-    for name, given in (("reqntid", asked.block), ("cluster_dim", asked.cluster)):
-        required = attributes.get(f"nvvm.{name}")
-        if isinstance(required, Sequence) and [*required, 1, 1][: len(given)] != list(given):
+    for name, extents in (("reqntid", launch.block), ("cluster_dim", launch.cluster)):
+        required_size = attributes.get(f"nvvm.{name}")
+        if isinstance(required_size, Sequence) and [*required_size, 1, 1][: len(extents)] != list(extents):
             unit = "block" if name == "reqntid" else "cluster"
-            found.append(
-                f"a {unit} of {extents_text(given)}, and the kernel's nvvm.{name} is {extents_text(list(required))}"
+            texts.append(
+                f"a {unit} of {extents_text(extents)}, and the kernel's nvvm.{name} is "
+                f"{extents_text(list(required_size))}"
             )
-    most = attributes.get("nvvm.maxntid")
-    if isinstance(most, Sequence) and math.prod(asked.block) > math.prod(most):
-        found.append(
-            f"a block of {extents_text(asked.block)}, and the kernel's nvvm.maxntid is {extents_text(list(most))}"
+    max_size = attributes.get("nvvm.maxntid")
+    if isinstance(max_size, Sequence) and math.prod(launch.block) > math.prod(max_size):
+        texts.append(
+            f"a block of {extents_text(launch.block)}, and the kernel's nvvm.maxntid is {extents_text(list(max_size))}"
         )
     blocks = attributes.get("nvvm.cluster_max_blocks")
-    if isinstance(blocks, int) and math.prod(asked.cluster) > blocks:
-        found.append(
-            f"a cluster of {extents_text(asked.cluster)}, and the kernel's nvvm.cluster_max_blocks is {blocks}"
+    if isinstance(blocks, int) and math.prod(launch.cluster) > blocks:
+        texts.append(
+            f"a cluster of {extents_text(launch.cluster)}, and the kernel's nvvm.cluster_max_blocks is {blocks}"
         )
-    return found
+    return texts
 
 
 def check_launch(
     findings: Findings | None,
     op: Instruction,
-    asked: Asked,
+    launch: Asked,
     attributes: Mapping[str, object],
     chips: Sequence[str] = (),
 ) -> bool:
@@ -183,7 +185,7 @@ def check_launch(
     Args:
         findings: of the run; None without the sanitizer.
         op: the launch.
-        asked: what it asks for.
+        launch: what it requires.
         attributes: of the kernel, by name.
         chips: targets that the kernel's module names.
 
@@ -193,14 +195,14 @@ def check_launch(
     Raises:
         StepladderError: none takes it, and there are no findings.
     """
-    wrong = problems(asked, target_of(chips))
+    wrong = problems(launch, target_of(chips))
     if findings is None:
         if wrong:
             raise StepladderError(f"{op.name} cannot be executed: {wrong[0]}", location=op.location)
         return True
-    found = [*wrong, *broken_promises(asked, attributes)]
-    if found:
-        findings.add(KIND, "; ".join(found), op)
+    texts = [*wrong, *broken_promises(launch, attributes)]
+    if texts:
+        findings.add(KIND, "; ".join(texts), op)
     return not wrong
 
 
@@ -211,9 +213,9 @@ def resident(threads: int, shared_memory: int) -> int:
         threads: of a block.
         shared_memory: bytes a block, static and dynamic.
     """
-    whole = -(-threads // _WARP) * _WARP
+    thread_count = -(-threads // _WARP) * _WARP
     by_memory = (_SHARED_MEMORY + _RESERVED) // (shared_memory + _RESERVED)
-    by_threads = max(target.threads_per_sm for target in TARGETS.values()) // whole
+    by_threads = max(target.threads_per_sm for target in TARGETS.values()) // thread_count
     return _MULTIPROCESSORS * max(1, min(_BLOCKS_PER_SM, by_memory, by_threads))
 
 

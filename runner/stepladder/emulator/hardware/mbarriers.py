@@ -32,16 +32,18 @@ _MAX = 2**20 - 1  # arrivals, and expected bytes. Source: PTX ISA, "Contents of 
 
 @dataclass
 class MBarrier:
-    """An mbarrier: a phase ends when `count` have arrived and the bytes that were announced have come.
+    """An mbarrier: a phase ends when `count` have arrived, and the bytes that were announced.
 
     Attributes:
         phase: number of phases that have ended.
         pending: arrivals that are missing; `transaction`: bytes that are.
-        made: the clock of the warp that initialized it: other warps must be ordered after that before they use it.
-        used: when each warp used it last: the warp that invalidates it must be ordered after that.
+        initialized_at: the clock of the warp that initialized it: other warps must be ordered after that before they
+            use it.
+        last_uses: when each warp used it last: the warp that invalidates it must be ordered after that.
         op: that initialized it.
-        told: the warps that are ordered after the initialization, and after nothing else before it.
-        made_by: the warps that did; `is_fenced` whether they made that visible to TMA, which completes on it.
+        informed_warps: the warps that are ordered after the initialization, and after nothing else before it.
+        made_by: the warps that initialized it.
+        is_fenced: whether they made the initialization visible to TMA, which completes on it.
         agent: the actor that copies which complete on it are, for the sanitizer.
         copies: what completes on it and has not yet: each a function that makes it do so.
     """
@@ -51,12 +53,12 @@ class MBarrier:
     made_by: np.ndarray
     transaction: int = 0
     phase: int = 0
-    known: np.ndarray | None = None
-    known_before: np.ndarray | None = None
-    made: np.ndarray | None = None
-    used: np.ndarray | None = None
+    clocks: np.ndarray | None = None
+    clocks_before: np.ndarray | None = None
+    initialized_at: np.ndarray | None = None
+    last_uses: np.ndarray | None = None
     op: Instruction | None = None
-    told: set[int] = field(default_factory=set)
+    informed_warps: set[int] = field(default_factory=set)
     is_fenced: bool = False
     agent: int = 0
     copies: list[Callable[[], None]] = field(default_factory=list)
@@ -67,24 +69,24 @@ class MBarrier:
         Args:
             warps: their indices.
         """
-        self.told.update(int(warp) for warp in warps)
+        self.informed_warps.update(int(warp) for warp in warps)
 
-    def update(self, *, arrivals: int = 0, expected: int = 0, came: int = 0, known: np.ndarray | None = None) -> None:
-        """Counts arrivals, bytes announced and bytes that came, and ends the phase where all are here.
+    def update(self, *, arrivals: int = 0, expected: int = 0, came: int = 0, clocks: np.ndarray | None = None) -> None:
+        """Counts arrivals, bytes announced and bytes that came, and ends the phase where none is missing.
 
         Args:
             arrivals: threads that arrive, or copies that count as one.
             expected: bytes that are announced.
             came: bytes that copies have brought.
-            known: what the arriving warps know: clocks (actors,), or None without the sanitizer.
+            clocks: what the arriving warps know, an array (actors,), or None without the sanitizer.
         """
         self.transaction += expected - came
         self.pending -= arrivals
-        self.known = together(self.known, known)
+        self.clocks = together(self.clocks, clocks)
         if self.pending == 0 and self.transaction == 0:
             self.phase += 1
             self.pending = self.count
-            self.known_before, self.known = self.known, self.known
+            self.clocks_before, self.clocks = self.clocks, self.clocks
 
 
 def mbarriers(group: Group) -> dict[tuple[int, int], MBarrier]:
@@ -111,26 +113,26 @@ def find_mbarrier(
         warps: indices of the warps that use it.
     """
     sanitizer = fiber.group.sanitizer
-    found = mbarriers(fiber.group).get((block, address))
-    if found is None:
+    barrier = mbarriers(fiber.group).get((block, address))
+    if barrier is None:
         sanitizer.report(
             "uninitialized",
             f"no mbarrier has been initialized at byte {address:#x} of shared memory of block {block}",
             op,
         )
-    elif found.made is not None:
-        knows = sanitizer.knows(warps, found.made)
-        if not knows.all() and not (knows | np.isin(warps, list(found.told))).all():
+    elif barrier.initialized_at is not None:
+        knows = sanitizer.knows(warps, barrier.initialized_at)
+        if not knows.all() and not (knows | np.isin(warps, list(barrier.informed_warps))).all():
             sanitizer.report(
                 "race",
                 f"uses the mbarrier at byte {address:#x} of shared memory without synchronization after its "
                 "initialization",
                 op,
-                found.op,
+                barrier.op,
             )
-        if found.used is not None:
-            found.used[warps] = sanitizer.clocks[warps, warps]
-    return found
+        if barrier.last_uses is not None:
+            barrier.last_uses[warps] = sanitizer.clocks[warps, warps]
+    return barrier
 
 
 def initialize(fiber: Fiber, op: Instruction, address: Value, count: Value) -> None:
@@ -148,17 +150,17 @@ def initialize(fiber: Fiber, op: Instruction, address: Value, count: Value) -> N
     sanitizer = group.sanitizer
     for mask, (block, place, arrivals) in by_block(fiber, address, count):
         warps = warps_of(fiber, mask)
-        made = MBarrier(arrivals, arrivals, warps, op=op)
+        barrier = MBarrier(arrivals, arrivals, warps, op=op)
         if sanitizer.enabled:
             _check_initialization(fiber, op, mask, block, place, arrivals)
             touch = _bytes_of(group, int(warps[0]), block, place)
             if touch is not None:
                 sanitizer.begin_mbarrier(op, touch)
-            made.agent = sanitizer.agent()
-            made.used = np.zeros(group.warps, np.int32)
-            made.used[warps] = sanitizer.clocks[warps, warps]
-            made.made = sanitizer.release(warps)
-        mbarriers(group)[block, place] = made
+            barrier.agent = sanitizer.agent()
+            barrier.last_uses = np.zeros(group.warps, np.int32)
+            barrier.last_uses[warps] = sanitizer.clocks[warps, warps]
+            barrier.initialized_at = sanitizer.release(warps)
+        mbarriers(group)[block, place] = barrier
 
 
 def _bytes_of(group: Group, warp: int, block: int, place: int) -> Touch | None:
@@ -181,7 +183,7 @@ def _check_initialization(
 ) -> None:
     """Reports an initialization by several threads, of a wrong number of arrivals, or of what is an mbarrier."""
     group = fiber.group
-    known = mbarriers(group)
+    all_mbarriers = mbarriers(group)
     name = f"the mbarrier at byte {place:#x} of shared memory"
     if not 0 < arrivals <= _MAX:
         group.sanitizer.report("mbarrier", f"{name} is initialized for {arrivals} arrivals: expected 1 to {_MAX}", op)
@@ -190,12 +192,12 @@ def _check_initialization(
             "mbarrier", f"{int(mask.sum())} threads initialize {name} at once: only one thread may", op
         )
     # Mbarriers are aligned: another one can only be at the same address.
-    if (block, place) in known:
+    if (block, place) in all_mbarriers:
         group.sanitizer.report(
             "mbarrier",
             f"initializes {name} again, without an mbarrier.inval",
             op,
-            known[block, place].op,
+            all_mbarriers[block, place].op,
         )
 
 
@@ -217,8 +219,8 @@ def invalidate(fiber: Fiber, op: Instruction, address: Value) -> None:
         name = f"the mbarrier at byte {place:#x} of shared memory"
         if barrier.copies:
             sanitizer.report("mbarrier", f"invalidates {name} while copies that complete on it are in flight", op)
-        if barrier.used is not None:
-            late = barrier.used > sanitizer.clocks[warps[0], : group.warps]
+        if barrier.last_uses is not None:
+            late = barrier.last_uses > sanitizer.clocks[warps[0], : group.warps]
             late[warps[0]] = False
             if late.any():
                 user = group.warp_name(int(late.argmax()))
@@ -255,13 +257,15 @@ def arrive_at_cluster(fiber: Fiber, op: Instruction, *, releases: bool = True) -
         op: the instruction.
         releases: whether the arrival has release semantics.
     """
-    known = mbarriers(fiber.group).values() if not releases else ()
-    telling = [barrier.tell for barrier in known if barrier.is_fenced and np.isin(barrier.made_by, fiber.warps).all()]
+    local_mbarriers = mbarriers(fiber.group).values() if not releases else ()
+    telling = [
+        barrier.tell for barrier in local_mbarriers if barrier.is_fenced and np.isin(barrier.made_by, fiber.warps).all()
+    ]
     synchronization.arrive_at_cluster(fiber, op, releases=releases, telling=telling)
 
 
 def _explain(group: Group) -> None:
-    """Says which mbarriers expect another byte count than copies bring."""
+    """Reports mbarriers that expect another byte count than that of the copies."""
     for (block, place), barrier in mbarriers(group).items():
         if barrier.pending == 0 and barrier.transaction:
             op = group.state.get(("expects", block, place)) or barrier.op
@@ -298,24 +302,24 @@ def arrive_at(
     """
     group = fiber.group
     numbers = address, expected, arrivals
-    found = by_block(fiber, *numbers) if block is None else by_value(fiber, block, *numbers)
-    for mask, (owner, place, announced, times) in found:
+    groups = by_block(fiber, *numbers) if block is None else by_value(fiber, block, *numbers)
+    for mask, (owner, place, byte_count, times) in groups:
         barrier = find_mbarrier(fiber, op, owner, place, warps_of(fiber, mask))
         if barrier is None:
             continue
         count = int(mask.sum())
         if drops:
             barrier.count -= times * count
-        if announced:
+        if byte_count:
             group.state["expects", owner, place] = op
-            if announced > _MAX or barrier.transaction + announced * count > _MAX:
-                bytes_ = barrier.transaction + announced * count
+            if byte_count > _MAX or barrier.transaction + byte_count * count > _MAX:
+                bytes_ = barrier.transaction + byte_count * count
                 group.sanitizer.report(
                     "transaction-bytes",
                     f"expect_tx of {bytes_} bytes: the transaction count of an mbarrier is {_MAX} at most",
                     op,
                 )
-        known = lone_arrivals.release(fiber, mask, warps_of(fiber, mask)) if releases else None
+        clocks = lone_arrivals.release(fiber, mask, warps_of(fiber, mask)) if releases else None
         if times * count > barrier.pending:
             group.sanitizer.report(
                 "order",
@@ -324,7 +328,7 @@ def arrive_at(
                 op,
             )
         for _ in range(count):
-            barrier.update(arrivals=times, expected=announced, known=known)
+            barrier.update(arrivals=times, expected=byte_count, clocks=clocks)
 
 
 def wait_at(fiber: Fiber, op: Instruction, address: Value, parity: Value, *, acquires: bool = True) -> None:
@@ -342,7 +346,7 @@ def wait_at(fiber: Fiber, op: Instruction, address: Value, parity: Value, *, acq
     """
     group = fiber.group
     ready = np.zeros(fiber.count, bool)
-    reasons, passed = set(), []
+    reasons, ended_barriers = set(), []
     for mask, (block, place, phase) in by_block(fiber, address, parity):
         barrier = find_mbarrier(fiber, op, block, place, warps_of(fiber, mask))
         if barrier is None:
@@ -353,7 +357,7 @@ def wait_at(fiber: Fiber, op: Instruction, address: Value, parity: Value, *, acq
             barrier.copies.pop(0)()
         if barrier.phase % 2 != phase:
             ready |= mask
-            passed.append((mask, barrier))
+            ended_barriers.append((mask, barrier))
         else:
             reasons.add(
                 f"phase {barrier.phase} of the mbarrier at byte {place:#x}, which misses {barrier.pending} "
@@ -361,8 +365,8 @@ def wait_at(fiber: Fiber, op: Instruction, address: Value, parity: Value, *, acq
             )
     if not ready[fiber.lanes].all():
         raise Blocked("; ".join(sorted(reasons)), ready if ready.any() else None)
-    for mask, barrier in passed if acquires else ():
-        group.sanitizer.acquire(warps_of(fiber, mask), barrier.known_before)
+    for mask, barrier in ended_barriers if acquires else ():
+        group.sanitizer.acquire(warps_of(fiber, mask), barrier.clocks_before)
 
 
 def ended_at(fiber: Fiber, op: Instruction, address: Value, parity: Value, *, acquires: bool = True) -> np.ndarray:
@@ -378,11 +382,11 @@ def ended_at(fiber: Fiber, op: Instruction, address: Value, parity: Value, *, ac
     Returns:
         bool array (T,).
     """
-    ended = np.zeros(fiber.count, bool)
+    has_ended = np.zeros(fiber.count, bool)
     for mask, (block, place, phase) in by_block(fiber, address, parity):
         barrier = find_mbarrier(fiber, op, block, place, warps_of(fiber, mask))
         if barrier is None or barrier.phase % 2 != phase:
-            ended |= mask
+            has_ended |= mask
             if barrier is not None and acquires:
-                fiber.group.sanitizer.acquire(warps_of(fiber, mask), barrier.known_before)
-    return ended
+                fiber.group.sanitizer.acquire(warps_of(fiber, mask), barrier.clocks_before)
+    return has_ended

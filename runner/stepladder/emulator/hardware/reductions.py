@@ -81,6 +81,6 @@ def combined(kind: str, element: Scalar, left: Value, right: Value) -> Value:
         return {"add": np.bitwise_xor, "mul": np.bitwise_and}.get(kind, COMBINE[kind])(left, right)
     if kind in ("minui", "maxui"):
         left, right = unsigned(left, element.width), unsigned(right, element.width)
-        if isinstance(left, int) and isinstance(right, int):  # NumPy has no room for those above the signed maximum
+        if isinstance(left, int) and isinstance(right, int):  # NumPy cannot represent those above the signed maximum
             return wrapped(min(left, right) if kind == "minui" else max(left, right), element)
     return wrapped(COMBINE[kind](left, right), element)

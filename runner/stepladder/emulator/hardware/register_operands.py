@@ -38,11 +38,11 @@ def watch(code: Sequence[Instruction]) -> None:
     origins = _origins(code)
     for op in products:
         op.attributes[SLOTS] = _known_as(op.attributes[SLOTS], origins)
-    watched = frozenset().union(*(op.attributes[SLOTS] for op in products))
+    watched_slots = frozenset().union(*(op.attributes[SLOTS] for op in products))
     for op in code:
-        written = watched.intersection(op.results)
-        if written and not _renames(op):
-            op.execute = _watched(op.execute, written)
+        written_slots = watched_slots.intersection(op.results)
+        if written_slots and not _renames(op):
+            op.execute = _watched(op.execute, written_slots)
 
 
 def _renames(op: Instruction) -> bool:
@@ -63,33 +63,33 @@ def _origins(code: Sequence[Instruction]) -> dict[int, set[int]]:
 
 def _known_as(slots: Iterable[int], origins: Mapping[int, set[int]]) -> frozenset[int]:
     """Returns registers with all that they are renamed from."""
-    found, new = set(slots), set(slots)
+    registers, new = set(slots), set(slots)
     while new:
-        new = set().union(*(origins.get(slot, ()) for slot in new)) - found
-        found |= new
-    return frozenset(found)
+        new = set().union(*(origins.get(slot, ()) for slot in new)) - registers
+        registers |= new
+    return frozenset(registers)
 
 
-def _watched(execute: Callable, written: frozenset[int]) -> Callable:
+def _watched(execute: Callable, slots: frozenset[int]) -> Callable:
     def checked(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
-        _note(fiber, op, written)
+        _note(fiber, op, slots)
         return execute(fiber, op, *operands)
 
     return checked
 
 
-def _note(fiber: Fiber, op: Instruction, written: frozenset[int]) -> None:
+def _note(fiber: Fiber, op: Instruction, slots: frozenset[int]) -> None:
     """Reports a write to registers of a product in flight; the write is after the last fence."""
-    known = asynchronous.known_warpgroups(fiber.group)
-    if not known:
+    known_warpgroups = asynchronous.known_warpgroups(fiber.group)
+    if not known_warpgroups:
         return
     for number in np.unique(fiber.lanes // WARPGROUP).tolist():
-        if number not in known:
+        if number not in known_warpgroups:
             continue
-        warpgroup = known[number]
-        warpgroup.unfenced |= written
+        warpgroup = known_warpgroups[number]
+        warpgroup.unfenced |= slots
         for product in warpgroup.products():
-            if not written.isdisjoint(product.op.attributes.get(SLOTS, ())):
+            if not slots.isdisjoint(product.op.attributes.get(SLOTS, ())):
                 fiber.group.sanitizer.report(
                     "in-flight",
                     "writes an A register of a product in flight: no wait for its group",

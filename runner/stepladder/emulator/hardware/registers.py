@@ -26,16 +26,16 @@ KIND = "registers"
 COUNTS = range(24, 257, REGISTER_UNIT)  # of a thread, that setmaxnreg takes
 
 
-def at_launch(threads: int, *, most: int | None = None, blocks: int | None = None) -> int:
+def at_launch(threads: int, *, limit: int | None = None, blocks: int | None = None) -> int:
     """Returns the most registers that a thread of a block may be launched with.
 
     Args:
         threads: of the block.
-        most: that the kernel states for a thread (`maxnreg`).
+        limit: that the kernel states for a thread (`maxnreg`).
         blocks: that the kernel states for a multiprocessor (`minnctapersm`, `minctasm`).
     """
-    fit = registers_of_thread(threads * (blocks or 1))
-    return -(-min(fit, most or fit) // REGISTER_UNIT) * REGISTER_UNIT
+    registers_that_fit = registers_of_thread(threads * (blocks or 1))
+    return -(-min(registers_that_fit, limit or registers_that_fit) // REGISTER_UNIT) * REGISTER_UNIT
 
 
 def of_kernel(threads: int, attributes: Mapping[str, object]) -> dict[str, int]:
@@ -45,11 +45,11 @@ def of_kernel(threads: int, attributes: Mapping[str, object]) -> dict[str, int]:
         threads: of a block.
         attributes: of a kernel of the LLVM dialect, by name; `nvvm.maxnreg` and `nvvm.minctasm` are read.
     """
-    most, blocks = (attributes.get(f"nvvm.{name}") for name in ("maxnreg", "minctasm"))
+    limit, blocks = (attributes.get(f"nvvm.{name}") for name in ("maxnreg", "minctasm"))
     return {
         LAUNCHED: at_launch(
             threads,
-            most=most if isinstance(most, int) else None,
+            limit=limit if isinstance(limit, int) else None,
             blocks=blocks if isinstance(blocks, int) else None,
         )
     }
@@ -59,7 +59,7 @@ def change(fiber: Fiber, op: Instruction, count: int, *, grows: bool) -> None:
     """Sets the registers of a thread of each active warpgroup to `count`.
 
     Args:
-        fiber: whose active threads come to the op.
+        fiber: whose active threads reach the op.
         op: for findings.
         count: of a thread, afterwards.
         grows: whether the op is `setmaxnreg.inc`; else it is `setmaxnreg.dec`.
@@ -79,26 +79,26 @@ def change(fiber: Fiber, op: Instruction, count: int, *, grows: bool) -> None:
     late = []
     ready = np.zeros(fiber.count, bool)
     for warpgroup in asynchronous.warpgroups(fiber, op):
-        held = _held(group, warpgroup.block)
+        registers = _held(group, warpgroup.block)
         number = warpgroup.lanes.start
-        held.setdefault(number, _launched(group))
-        changed = group.state.setdefault((KIND, "changed"), set())
+        registers.setdefault(number, _launched(group))
+        changed_warps = group.state.setdefault((KIND, "changed"), set())
         # How many a thread begins with, up to what fits, is ptxas's choice.
-        if number in changed and (held[number] > count if grows else held[number] < count):
+        if number in changed_warps and (registers[number] > count if grows else registers[number] < count):
             group.sanitizer.report(
                 KIND,
-                f"{'requests' if grows else 'keeps'} {count} registers per thread, and each has {held[number]}",
+                f"{'requests' if grows else 'keeps'} {count} registers per thread, and each has {registers[number]}",
                 op,
             )
-        has, others = _launched(group) * len(held), sum(held.values()) - held[number]
-        if others + count > has and count > held[number]:
+        has, others = (_launched(group) * len(registers), sum(registers.values()) - registers[number])
+        if others + count > has and count > registers[number]:
             late.append(
                 f"{count} registers per thread, {count * WARPGROUP} in all: the block has {has * WARPGROUP}, and its "
                 f"other warpgroups hold {others * WARPGROUP} of them"
             )
         else:
-            held[number] = count
-            changed.add(number)
+            registers[number] = count
+            changed_warps.add(number)
             ready[warpgroup.lanes] = True
     if late:
         _explain(group, op, late[0])
@@ -120,14 +120,14 @@ def _held(group: Group, block: int) -> dict[int, int]:
 
 def _explain(group: Group, op: Instruction, text: str) -> None:
     """Describes the warps that wait for registers, for the message about a deadlock."""
-    known = group.state.setdefault((KIND, "waits"), {})
-    if op.number not in known:
-        group.on_deadlock.append(lambda: _report(group, op, known))
-    known[op.number] = text
+    waits = group.state.setdefault((KIND, "waits"), {})
+    if op.number not in waits:
+        group.on_deadlock.append(lambda: _report(group, op, waits))
+    waits[op.number] = text
 
 
-def _report(group: Group, op: Instruction, known: dict[int, str]) -> None:
+def _report(group: Group, op: Instruction, waits: dict[int, str]) -> None:
     if any(fiber.code[fiber.place] is op for fiber in group.blocked):
         group.sanitizer.report(
-            KIND, f"no setmaxnreg.dec releases the registers that it requests: {known[op.number]}", op
+            KIND, f"no setmaxnreg.dec releases the registers that it requests: {waits[op.number]}", op
         )

@@ -55,16 +55,16 @@ def store(
     row[fiber.lanes] = np.arange(len(fiber.lanes))
     for mask, (target, place) in by_value(fiber, block, barrier):
         warps = warps_of(fiber, mask)
-        found = find_mbarrier(fiber, op, target, place, warps)
-        if found is None:
+        mbarrier = find_mbarrier(fiber, op, target, place, warps)
+        if mbarrier is None:
             continue
         rows = row[mask]
         valid = None if access.valid is None else access.valid[rows]
         own = Access(access.memory, access.element, access.positions[rows], valid, True)
         if sanitizer.enabled:
-            sanitizer.acquire([found.agent], sanitizer.release(warps))
-        landing = _Landing(fiber, op, own, numbers[rows], found, combine)
-        landings.add(group, found, landing)
+            sanitizer.acquire([mbarrier.agent], sanitizer.release(warps))
+        landing = _Landing(fiber, op, own, numbers[rows], mbarrier, combine)
+        landings.add(group, mbarrier, landing)
         group.begins(
             "st.async" if combine is None else "red.async", op, landing, f"{int(mask.sum())} threads to block {target}"
         )
@@ -88,9 +88,9 @@ class _Landing:
         places = access.positions if access.valid is None else access.positions[access.valid]
         size = access.element.bytes
         starts = np.unique(places) * size  # threads may update one number
-        self.written = bytes_touched(group, access.memory, barrier.agent, starts, size)
-        if self.written is not None:
-            group.sanitizer.begin_write(op, self.written, updates=combine is not None, proxy=False)
+        self.write_touch = bytes_touched(group, access.memory, barrier.agent, starts, size)
+        if self.write_touch is not None:
+            group.sanitizer.begin_write(op, self.write_touch, updates=combine is not None, proxy=False)
 
     def __call__(self) -> None:
         sanitizer = self.group.sanitizer
@@ -99,19 +99,19 @@ class _Landing:
             sanitizer.written(self.fiber, self.op, self.access, self.numbers)
         else:
             self._update(self.combine)
-        if self.written is not None:
-            sanitizer.end_write(self.op, self.written, updates=self.combine is not None, proxy=False)
-        known = sanitizer.release([self.barrier.agent]) if sanitizer.enabled else None
-        self.barrier.update(came=self.access.positions.size * self.access.element.bytes, known=known)
+        if self.write_touch is not None:
+            sanitizer.end_write(self.op, self.write_touch, updates=self.combine is not None, proxy=False)
+        clocks = sanitizer.release([self.barrier.agent]) if sanitizer.enabled else None
+        self.barrier.update(came=self.access.positions.size * self.access.element.bytes, clocks=clocks)
         self.group.ends(self)
 
     def _update(self, combine: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
         """Combines the numbers of one thread after the other with what is there."""
         access = self.access
-        typed = access.memory.typed(access.element.dtype)
+        elements = access.memory.typed(access.element.dtype)
         valid = np.ones(access.positions.shape, bool) if access.valid is None else access.valid
         for place, number in zip(access.positions[valid], self.numbers[valid]):
-            typed[place : place + 1] = combine(typed[place : place + 1], np.array([number]))
+            elements[place : place + 1] = combine(elements[place : place + 1], np.array([number]))
 
 
 _UNIT = 16  # bytes, that addresses and the size of a bulk copy are multiples of
@@ -187,14 +187,14 @@ class _CopyLanding:
     ) -> None:
         self.group, self.op, self.places, self.size, self.barrier = group, op, places, size, barrier
         self.dtype, self.combine = dtype, combine
-        touched = [
+        touches = [
             bytes_touched(group, group.shared, barrier.agent, start + np.arange(0, size, _UNIT), _UNIT)
             for start in places
         ]
-        self.read, self.written = touched
-        if self.read is not None and self.written is not None:
-            group.sanitizer.begin_read(op, self.read)
-            group.sanitizer.begin_write(op, self.written, updates=combine is not None)
+        self.read_touch, self.write_touch = touches
+        if self.read_touch is not None and self.write_touch is not None:
+            group.sanitizer.begin_read(op, self.read_touch)
+            group.sanitizer.begin_write(op, self.write_touch, updates=combine is not None)
 
     def __call__(self) -> None:
         group, sanitizer = self.group, self.group.sanitizer
@@ -202,11 +202,11 @@ class _CopyLanding:
         item = self.dtype.itemsize
         source, target = (slice(start // item, (start + self.size) // item) for start in self.places)
         data[target] = data[source] if self.combine is None else self.combine(data[target], data[source])
-        if self.read is not None and self.written is not None:
-            sanitizer.end_read(self.op, self.read)
+        if self.read_touch is not None and self.write_touch is not None:
+            sanitizer.end_read(self.op, self.read_touch)
             block = self.places[0] // group.shared.size
             synchronization.note_actor(group, self.op, block, self.barrier.agent, "reads shared memory of a block")
-            sanitizer.end_write(self.op, self.written, updates=self.combine is not None)
-        known = sanitizer.release([self.barrier.agent]) if sanitizer.enabled else None
-        self.barrier.update(came=self.size, known=known)
+            sanitizer.end_write(self.op, self.write_touch, updates=self.combine is not None)
+        clocks = sanitizer.release([self.barrier.agent]) if sanitizer.enabled else None
+        self.barrier.update(came=self.size, clocks=clocks)
         group.ends(self)

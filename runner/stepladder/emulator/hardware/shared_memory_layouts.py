@@ -34,7 +34,7 @@ def swizzled(addresses: Value, swizzle: int) -> Value:
 @functools.lru_cache(maxsize=256)
 def _box_offsets(box: tuple[int, ...], item: int, swizzle: int) -> np.ndarray:
     offsets = np.arange(box[-1], dtype=np.int64) * item
-    # A row narrower than what it is swizzled over still has that much room.
+    # A row narrower than its swizzle still takes as many bytes.
     pitch = max(box[-1] * item, swizzle)
     for size in reversed(box[:-1]):
         offsets = (np.arange(size, dtype=np.int64) * pitch).reshape(-1, *(1,) * offsets.ndim) + offsets
@@ -59,7 +59,7 @@ _MODES = {0: 0, 1: 128, 2: 64, 3: 32}
 
 @dataclass(frozen=True)
 class MatrixDescriptor:
-    """An operand of wgmma in shared memory, as the 64 bits of its descriptor say.
+    """An operand of wgmma in shared memory, as in the 64 bits of its descriptor.
 
     Attributes:
         start: address of its first byte.
@@ -105,7 +105,7 @@ class MatrixDescriptor:
 
     @property
     def is_aligned(self) -> bool:
-        """Whether the operand begins in the first row of a swizzle's pattern, as a `base` of 0 says."""
+        """Whether the operand begins in the first row of a swizzle's pattern, as a `base` of 0 requires."""
         return self.start % (GROUP * self.swizzle) < self.swizzle if self.swizzle else True
 
     def addresses(self, rows: int, k: int, item: int, *, along_k: bool) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A of a sparse product (mma.sp, wgmma.mma_async.sp): half of its elements, and metadata that says where they are.
+"""A of a sparse product (mma.sp, wgmma.mma_async.sp): half of its elements, and metadata with their positions.
 
 Four bits of metadata are for a chunk of a row: two indices of two bits, the first one in the lower bits. They are of
 elements of 16 or 8 bits, of pairs of elements of 4 bits, or of halves of elements of 32 bits.
@@ -66,8 +66,8 @@ class Sparsity:
             bits: of an element.
         """
         chunk = _CHUNKS[bits]
-        held = values.lanes(np.asarray(self.metadata), fiber.count).astype(np.int64)[threads] & 0xFFFFFFFF
-        nibbles = self._nibbles(held.reshape(len(threads), -1, _FOUR), 2 * packed.shape[-1] // chunk, bits)
+        metadata_words = values.lanes(np.asarray(self.metadata), fiber.count).astype(np.int64)[threads] & 0xFFFFFFFF
+        nibbles = self._nibbles(metadata_words.reshape(len(threads), -1, _FOUR), 2 * packed.shape[-1] // chunk, bits)
         pair = np.stack([nibbles & 3, nibbles >> 2], axis=-1)
         self._check(fiber, op, pair, bits)
         if bits == fragments.REGISTER_BITS:
@@ -76,35 +76,35 @@ class Sparsity:
             places = (2 * pair[..., None] + np.arange(2)).reshape(*pair.shape[:-1], -1)
         else:
             places = pair
-        whole = np.zeros((*pair.shape[:-1], chunk), packed.dtype)
-        np.put_along_axis(whole, places, packed.reshape(*pair.shape[:-1], -1), axis=-1)
-        return whole.reshape(*packed.shape[:-1], -1)
+        expanded = np.zeros((*pair.shape[:-1], chunk), packed.dtype)
+        np.put_along_axis(expanded, places, packed.reshape(*pair.shape[:-1], -1), axis=-1)
+        return expanded.reshape(*packed.shape[:-1], -1)
 
-    def _nibbles(self, held: np.ndarray, chunks: int, bits: int) -> np.ndarray:
+    def _nibbles(self, words: np.ndarray, chunks: int, bits: int) -> np.ndarray:
         """Returns the metadata of each chunk: int array (warps, rows, chunks), given words (warps, 8, 4)."""
-        parts = held[..., None] >> 4 * np.arange(2 * _PART) & 15  # (warps, 8, 4, 8)
+        parts = words[..., None] >> 4 * np.arange(2 * _PART) & 15  # (warps, 8, 4, 8)
         count = _FOUR // _SELECTORS[chunks]  # threads that contribute
-        chosen = parts[:, :, count * self.selector : count * (self.selector + 1)]
+        selected_parts = parts[:, :, count * self.selector : count * (self.selector + 1)]
         # A thread has 16 bits of row g and of row g + 8; for elements of 8 bits and fewer, 32 bits of one of them.
         inner = _PART if bits >= 16 else 2 * _PART
-        rows = np.moveaxis(chosen.reshape(*parts.shape[:2], -1, 2, inner), 3, 1)
-        return rows.reshape(len(held), _ROWS, chunks)
+        rows = np.moveaxis(selected_parts.reshape(*parts.shape[:2], -1, 2, inner), 3, 1)
+        return rows.reshape(len(words), _ROWS, chunks)
 
     def _check(self, fiber: Fiber, op: Instruction, pair: np.ndarray, bits: int) -> None:
         """Reports indices that a product does not take."""
         first, second = pair[..., 0], pair[..., 1]
         if bits == fragments.REGISTER_BITS:
-            wrong, wanted = (first % 2 == 1) | (second != first + 1), "0b0100 or 0b1110"
+            wrong, expectation = (first % 2 == 1) | (second != first + 1), "0b0100 or 0b1110"
         elif self.is_ordered:
-            wrong, wanted = first >= second, "two indices that increase"
+            wrong, expectation = first >= second, "two indices that increase"
         else:
-            wrong, wanted = first == second, "two different indices"
+            wrong, expectation = first == second, "two different indices"
         if wrong.any():
             warp, row, chunk = (int(number[0]) for number in np.nonzero(wrong))
             bits_there = int(pair[warp, row, chunk] @ (1, 4))
             row += warp * _ROWS % self.rows
             fiber.group.sanitizer.report(
                 "descriptor",
-                f"sparsity metadata 0b{bits_there:04b} of chunk {chunk} of row {row}: expected {wanted}",
+                f"sparsity metadata 0b{bits_there:04b} of chunk {chunk} of row {row}: expected {expectation}",
                 op,
             )

@@ -48,25 +48,25 @@ def by_value(fiber: Fiber, *numbers: Value) -> list[tuple[np.ndarray, tuple[int,
     Returns:
         Pairs of a mask (T,) and the values, which are the same for its lanes.
     """
-    same = []
+    uniform_values = []
     for number in numbers:
         if isinstance(number, np.ndarray) and number.ndim:
             own = number[fiber.lanes]
             if (own != own[0]).any():
                 break
             number = own[0]
-        same.append(int(number))
+        uniform_values.append(int(number))
     else:
-        return [(fiber.active, tuple(same))]
+        return [(fiber.active, tuple(uniform_values))]
     table = np.stack([values.lanes(number, fiber.count)[fiber.lanes].astype(np.int64) for number in numbers], axis=1)
     differs = np.flatnonzero((table != table[:1]).any(axis=0))
     if differs.size == 1:  # a sort of rows takes several times as long
         _, first, inverse = np.unique(table[:, differs[0]], return_index=True, return_inverse=True)
-        found = table[first]
+        rows = table[first]
     else:
-        found, inverse = np.unique(table, axis=0, return_inverse=True)
+        rows, inverse = np.unique(table, axis=0, return_inverse=True)
     groups = []
-    for number, row in enumerate(found):
+    for number, row in enumerate(rows):
         mask = np.zeros(fiber.count, bool)
         mask[fiber.lanes[inverse.reshape(-1) == number]] = True
         groups.append((mask, tuple(int(value) for value in row)))
@@ -93,27 +93,27 @@ class Meeting:
 
     arrived: int = 0
     generation: int = 0
-    known: np.ndarray | None = None
-    known_of: dict[int, np.ndarray | None] = field(default_factory=dict)
+    clocks: np.ndarray | None = None
+    clocks_of: dict[int, np.ndarray | None] = field(default_factory=dict)
     telling: list[Callable[[np.ndarray], None]] = field(default_factory=list)
     telling_of: dict[int, list[Callable[[np.ndarray], None]]] = field(default_factory=dict)
     op: object = None
     # The thread count of the first arrival, if its instruction gives one.
-    stated: int | None = None
+    stated_count: int | None = None
     # Whether this is a barrier of all threads of a block, of which those that have ended count as arrived.
     is_for_all: bool = False
 
-    def arrive(self, count: int, expected: int, known: np.ndarray | None) -> int:
+    def arrive(self, count: int, expected: int, clocks: np.ndarray | None) -> int:
         """Lets threads arrive; returns the generation that they wait for.
 
         Args:
             count: threads that arrive.
             expected: threads of the barrier.
-            known: what the arriving warps know: clocks (actors,), or None without the sanitizer.
+            clocks: what the arriving warps know, an array (actors,), or None without the sanitizer.
         """
         generation = self.generation
         self.arrived += count
-        self.known = together(self.known, known)
+        self.clocks = together(self.clocks, clocks)
         self.end(expected)
         return generation
 
@@ -125,9 +125,9 @@ class Meeting:
         """
         if self.arrived and self.arrived >= expected:
             generation = self.generation
-            self.known_of = {generation: self.known, generation - 1: self.known_of.get(generation - 1)}
+            self.clocks_of = {generation: self.clocks, generation - 1: self.clocks_of.get(generation - 1)}
             self.telling_of = {generation: self.telling, generation - 1: self.telling_of.get(generation - 1, [])}
-            self.arrived, self.known, self.op, self.telling = 0, None, None, []
+            self.arrived, self.clocks, self.op, self.telling = 0, None, None, []
             self.generation += 1
 
 
@@ -154,7 +154,7 @@ def _join(
     """Lets lanes arrive at a barrier of `threads` threads (None: all of the block).
 
     Returns:
-        The barrier, the generation that they wait for, and how many are to come.
+        The barrier, the generation that they wait for, and how many are expected.
 
     The hardware counts every arrival: more threads than the barrier has, or some that could have come while others
     still met there before, are counted for each other, which is a finding.
@@ -164,27 +164,28 @@ def _join(
     meeting.is_for_all = threads is None
     expected = _present(fiber.group, block) if threads is None else threads
     warps, count = warps_of(fiber, mask), int(mask.sum())
-    before = meeting.known_of.get(meeting.generation - 1)
+    before = meeting.clocks_of.get(meeting.generation - 1)
     if not 0 <= name < _BARRIERS:
         sanitizer.report("out-of-bounds", f"barrier {name} does not exist: a block has {_BARRIERS}", op)
     if meeting.arrived + count > expected:
         sanitizer.report(
             "order", f"{meeting.arrived + count} threads arrive at barrier {name}, which expects {expected}", op
         )
-    elif meeting.arrived and threads is not None and meeting.stated not in (None, threads):
+    elif meeting.arrived and threads is not None and meeting.stated_count not in (None, threads):
         sanitizer.report(
             "order",
-            f"arrives at barrier {name} with a count of {threads} threads, and others arrived with {meeting.stated}",
+            f"arrives at barrier {name} with a count of {threads} threads, and others arrived with "
+            f"{meeting.stated_count}",
             op,
         )
     elif before is not None and not sanitizer.knows(warps, before).all():
         sanitizer.report("order", f"arrives at barrier {name} without synchronization after its previous phase", op)
     if not meeting.arrived:
-        meeting.stated = threads
-    known = sanitizer.release(warps)
+        meeting.stated_count = threads
+    clocks = sanitizer.release(warps)
     if threads is None:
-        known = together(known, fiber.group.state.get(("ended", block)))
-    return meeting, meeting.arrive(count, expected, known), expected
+        clocks = together(clocks, fiber.group.state.get(("ended", block)))
+    return meeting, meeting.arrive(count, expected, clocks), expected
 
 
 def synchronize(
@@ -204,7 +205,7 @@ def synchronize(
     """
 
     def arrivals() -> list:
-        made = []
+        meetings = []
         for mask, (block, name, expected) in _at_barrier(fiber, op, number, threads):
             meeting = _meetings(fiber.group).setdefault((block, name), Meeting())
             if at_one_op and meeting.op is not None and meeting.op is not op:
@@ -216,10 +217,10 @@ def synchronize(
                 )
             meeting.op = op
             _, generation, expected = _join(fiber, op, block, mask, name, None if threads is None else expected)
-            made.append(
+            meetings.append(
                 (mask, meeting, generation, f"barrier {name}: {meeting.arrived} of {expected} threads are there")
             )
-        return made
+        return meetings
 
     _wait(fiber, arrivals)
 
@@ -263,7 +264,7 @@ def _wait(fiber: Fiber, arrivals: Callable[[], list]) -> None:
         raise Blocked("; ".join(sorted({reason for *_, reason in late})), ready if ready.any() else None)
     fiber.pending = None
     for mask, meeting, generation, _ in waits:
-        fiber.group.sanitizer.acquire(warps_of(fiber, mask), meeting.known_of.get(generation))
+        fiber.group.sanitizer.acquire(warps_of(fiber, mask), meeting.clocks_of.get(generation))
         for tell in meeting.telling_of.get(generation, ()):
             tell(warps_of(fiber, mask))
 
@@ -288,8 +289,8 @@ def arrive_at_cluster(
         group.sanitizer.release(fiber.warps) if releases else None,
     )
     # Each thread waits for the generation that it arrived at.
-    arrived = group.state.setdefault("cluster generation", np.full(group.count, -1))
-    arrived[fiber.lanes] = generation
+    generations = group.state.setdefault("cluster generation", np.full(group.count, -1))
+    generations[fiber.lanes] = generation
 
 
 def leave(fiber: Fiber) -> None:
@@ -306,11 +307,11 @@ def leave(fiber: Fiber) -> None:
     if "cluster" in meetings:
         meetings["cluster"].end(group.count - int(group.finished.sum()))
     for block in np.unique(group.block_of_lane[fiber.lanes]):
-        known = group.sanitizer.release(fiber.warps[fiber.warps // group.warps_per_block == block])
-        group.state["ended", block] = known = together(group.state.get(("ended", block)), known)
+        clocks = group.sanitizer.release(fiber.warps[fiber.warps // group.warps_per_block == block])
+        group.state["ended", block] = clocks = together(group.state.get(("ended", block)), clocks)
         for key, meeting in meetings.items():
             if key != "cluster" and key[0] == block and meeting.is_for_all:
-                meeting.known = together(meeting.known, known)
+                meeting.clocks = together(meeting.clocks, clocks)
                 meeting.end(_present(group, block))
 
 
@@ -327,34 +328,34 @@ def wait_for_cluster(fiber: Fiber, op: Instruction) -> None:
         op: the instruction.
     """
     meeting = _meetings(fiber.group).setdefault("cluster", Meeting())
-    arrived = fiber.group.state.get("cluster generation", np.full(fiber.count, -1))
+    generations = fiber.group.state.get("cluster generation", np.full(fiber.count, -1))
 
     def arrivals() -> list:
         return [
             (mask, meeting, generation, f"the cluster's barrier: {meeting.arrived} of {fiber.count} threads are there")
-            for mask, (generation,) in by_value(fiber, arrived)
+            for mask, (generation,) in by_value(fiber, generations)
         ]
 
     _wait(fiber, arrivals)
 
 
-def note_remote(fiber: Fiber, op: Instruction, block: np.ndarray, what: str) -> None:
+def note_remote(fiber: Fiber, op: Instruction, block: np.ndarray, description: str) -> None:
     """Records that warps access other blocks' shared memory, so that an early end of those blocks is a finding.
 
     Args:
         fiber: the threads.
         op: the instruction.
         block: for each lane, the block whose memory it accesses.
-        what: what they do there, for messages.
+        description: what they do there, for messages.
     """
     group = fiber.group
     for lane in fiber.lanes:
         if block[lane] != group.block_of_lane[lane]:
             warp = int(group.warp_of_lane[lane])
-            note_actor(group, op, int(block[lane]), warp, f"{group.warp_name(warp)} {what} of another block")
+            note_actor(group, op, int(block[lane]), warp, f"{group.warp_name(warp)} {description} of another block")
 
 
-def note_actor(group: Group, op: Instruction, block: int, actor: int, what: str) -> None:
+def note_actor(group: Group, op: Instruction, block: int, actor: int, description: str) -> None:
     """Records that an actor accesses a block's shared memory now, so that an early end of that block is a finding.
 
     Args:
@@ -362,18 +363,18 @@ def note_actor(group: Group, op: Instruction, block: int, actor: int, what: str)
         op: the instruction.
         block: whose memory it accesses.
         actor: of the sanitizer.
-        what: who does what, for messages.
+        description: of the access and its warp, for messages.
     """
     if "remote" not in group.state:
         group.state["remote"] = {}
         group.at_end.append(lambda: _check_ends(group))
-    group.state["remote"][op.number, block, actor] = op, group.sanitizer.clocks[actor, actor], what
+    group.state["remote"][op.number, block, actor] = op, group.sanitizer.clocks[actor, actor], description
 
 
 def _check_ends(group: Group) -> None:
-    """The blocks end: says which did not know of all that others did in their shared memory."""
+    """Reports blocks that end without being ordered after all accesses of others to their shared memory."""
     sanitizer = group.sanitizer
-    for (_, block, actor), (op, time, what) in group.state["remote"].items():
+    for (_, block, actor), (op, time, description) in group.state["remote"].items():
         own = np.arange(block * group.warps_per_block, (block + 1) * group.warps_per_block)
         if sanitizer.clocks[own, actor].max() < time:
-            sanitizer.report("order", f"{what}, which may have exited: no cluster barrier prevents that", op)
+            sanitizer.report("order", f"{description}, which may have exited: no cluster barrier prevents that", op)

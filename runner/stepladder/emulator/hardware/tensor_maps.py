@@ -71,7 +71,7 @@ def encoded(descriptor: Descriptor) -> bytes:
     """
     item = descriptor.element.bytes
     dtype = descriptor.element.dtype
-    kinds = [number for number, (_, held) in _ELEMENTS.items() if np.dtype(held) == dtype]
+    kinds = [number for number, (_, numpy_type) in _ELEMENTS.items() if np.dtype(numpy_type) == dtype]
     rank = len(descriptor.box)
     numbers = {
         "global_address": [descriptor.memory.address + descriptor.start],
@@ -84,10 +84,10 @@ def encoded(descriptor: Descriptor) -> bytes:
         "global_stride": [stride * item for stride in descriptor.strides[-2::-1]],
     }
     data = bytearray(BYTES)
-    for name, given in numbers.items():
+    for name, numbers_of_field in numbers.items():
         field = FIELDS[name]
-        held = np.array(given, np.int64).astype(f"i{field.bits // 8}").tobytes()
-        data[field.start : field.start + len(held)] = held
+        field_bytes = np.array(numbers_of_field, np.int64).astype(f"i{field.bits // 8}").tobytes()
+        data[field.start : field.start + len(field_bytes)] = field_bytes
     return bytes(data)
 
 
@@ -121,22 +121,22 @@ def decoded(data: np.ndarray, find: Callable[[int], Allocation | None]) -> Descr
     if any(stride % element.bytes for stride in strides):
         return f"strides of {strides} bytes are no multiples of an element"
     outer = tuple(stride // element.bytes for stride in strides[::-1])
-    found = Descriptor(memory, address - memory.address, element, sizes, (*outer, 1), box, _SWIZZLES[swizzle])
-    return next(iter(found.problems()), found)
+    descriptor = Descriptor(memory, address - memory.address, element, sizes, (*outer, 1), box, _SWIZZLES[swizzle])
+    return next(iter(descriptor.problems()), descriptor)
 
 
-# Descriptors that kernels have put to global memory: which version is there, and which a block has fenced.
+# Descriptors that kernels have written to global memory: which version is there, and which a block has fenced.
 
 
 def note_written(group: Group, address: int) -> None:
-    """Notes that a descriptor has been put to global memory.
+    """Notes that a descriptor has been written to global memory.
 
     Args:
         group: whose thread did.
         address: of the descriptor.
     """
-    held = group.machine.globals
-    held["written map", address] = held.get(("written map", address), 0) + 1
+    globals_ = group.machine.globals
+    globals_["written map", address] = globals_.get(("written map", address), 0) + 1
 
 
 def note_fenced(group: Group, address: int) -> None:

@@ -60,25 +60,25 @@ class Descriptor:
         """Returns the violations of hardware limits, as texts."""
         item = self.element.bytes
         row = self.box[-1] * item
-        found = []
+        texts = []
         if (self.memory.address + self.start) % _GLOBAL_ALIGNMENT:
-            found.append(f"the tensor's address is not a multiple of {_GLOBAL_ALIGNMENT} bytes")
+            texts.append(f"the tensor's address is not a multiple of {_GLOBAL_ALIGNMENT} bytes")
         if self.strides[-1] != 1:
-            found.append(f"neighbours of its innermost dimension are {self.strides[-1]} elements apart")
+            texts.append(f"neighbours of its innermost dimension are {self.strides[-1]} elements apart")
         if any(stride * item % _GLOBAL_ALIGNMENT for stride in self.strides[:-1]):
-            found.append(
+            texts.append(
                 f"strides of {list(self.strides[:-1])} {self.element.name} are not multiples of {_GLOBAL_ALIGNMENT} "
                 "bytes"
             )
         if max(self.box) > _BOX_LIMIT:
-            found.append(f"a box of {list(self.box)} has more than {_BOX_LIMIT} elements one way")
+            texts.append(f"a box of {list(self.box)} has more than {_BOX_LIMIT} elements one way")
         if row % _GLOBAL_ALIGNMENT or (self.swizzle and row > self.swizzle):
-            found.append(
+            texts.append(
                 f"rows of a box are {row} bytes, which is not a multiple of {_GLOBAL_ALIGNMENT}"
                 if row % _GLOBAL_ALIGNMENT
                 else f"rows of a box are {row} bytes, more than the swizzle's {self.swizzle}"
             )
-        return found
+        return texts
 
     def elements(self, origin: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Returns the elements of a box, counted from the allocation's first, and which of them there are.
@@ -131,9 +131,9 @@ class _Placement:
         self.item = item
         self.low, self.high = int(addresses.min()), int(addresses.max()) + item
         self.starts = self.addresses[..., :: max(1, shared_memory_layouts.UNIT // item)]
-        whole = addresses.shape[-1] * item % shared_memory_layouts.UNIT == 0
+        has_whole_units = addresses.shape[-1] * item % shared_memory_layouts.UNIT == 0
         self._units = None
-        if whole and not (self.starts % shared_memory_layouts.UNIT).any():
+        if has_whole_units and not (self.starts % shared_memory_layouts.UNIT).any():
             self._units = self.starts // shared_memory_layouts.UNIT
         self._granules: dict[int, Granules] = {}
 
@@ -235,26 +235,26 @@ class _Box:
 
     def global_elements(self) -> np.ndarray:
         """Returns its elements in global memory; zeros where there are none."""
-        typed = self.descriptor.memory.typed(self.descriptor.element.dtype)
+        elements = self.descriptor.memory.typed(self.descriptor.element.dtype)
         if self.rows is not None:
-            return self.rows.of(typed).reshape(self.descriptor.box)
-        return np.where(self.inside, typed[np.where(self.inside, self.positions, 0)], typed.dtype.type(0))
+            return self.rows.of(elements).reshape(self.descriptor.box)
+        return np.where(self.inside, elements[np.where(self.inside, self.positions, 0)], elements.dtype.type(0))
 
     def write_global(
         self, elements: np.ndarray, combine: Callable[[np.ndarray, np.ndarray], np.ndarray] | None
     ) -> None:
         """Writes its elements to global memory where there are any, or `combine`s them with what is there."""
         descriptor = self.descriptor
-        typed = descriptor.memory.typed(descriptor.element.dtype)
+        memory_elements = descriptor.memory.typed(descriptor.element.dtype)
         if self.rows is not None:
-            there = self.rows.of(typed)
-            elements = elements.reshape(there.shape)
-            there[...] = elements if combine is None else combine(there, elements)
+            target = self.rows.of(memory_elements)
+            elements = elements.reshape(target.shape)
+            target[...] = elements if combine is None else combine(target, elements)
             places = self.rows.places() if descriptor.memory.written is not None else None
         else:
             places = self.positions[self.inside]
             elements = elements[self.inside]
-            typed[places] = elements if combine is None else combine(typed[places], elements)
+            memory_elements[places] = elements if combine is None else combine(memory_elements[places], elements)
         if places is not None:
             initialized.note(descriptor.memory, self.item, places)
 
@@ -285,7 +285,7 @@ def load(
     box = _Box(fiber, op, descriptor, origin, address)
     if not box.fits(op):
         return
-    known = sanitizer.release([group.warp_of_lane[lane]])
+    clocks = sanitizer.release([group.warp_of_lane[lane]])
     if group.counters is not None:
         group.counters.bulk(op, "global", "load", descriptor.bytes)
         for _ in barriers:
@@ -297,14 +297,14 @@ def load(
                 "completes on an mbarrier, and no fence.mbarrier_init or fence.proxy.async follows its initialization",
                 op,
             )
-        sanitizer.acquire([barrier.agent], known)
-        source, written = box.in_global(barrier.agent), box.in_shared(barrier.agent, target)
+        sanitizer.acquire([barrier.agent], clocks)
+        source, write_touch = box.in_global(barrier.agent), box.in_shared(barrier.agent, target)
         if source is not None:
             sanitizer.begin_read(op, source)
-        if written is not None:
-            sanitizer.check_lanes(op, written, int(group.warp_of_lane[lane]), lane)
-            sanitizer.begin_write(op, written)
-        landing = _Landing(box, op, target, barrier, written)
+        if write_touch is not None:
+            sanitizer.check_lanes(op, write_touch, int(group.warp_of_lane[lane]), lane)
+            sanitizer.begin_write(op, write_touch)
+        landing = _Landing(box, op, target, barrier, write_touch)
         landings.add(group, barrier, landing)
         group.begins("TMA loads", op, landing, f"box at {list(origin)} to block {target}")
 
@@ -312,16 +312,16 @@ def load(
 class _Landing:
     """The arrival of a box in a block's shared memory: called, it happens."""
 
-    def __init__(self, box: _Box, op: Instruction, block: int, barrier: MBarrier, written: Touch | None) -> None:
-        self.box, self.op, self.block, self.barrier, self.written = box, op, block, barrier, written
+    def __init__(self, box: _Box, op: Instruction, block: int, barrier: MBarrier, write_touch: Touch | None) -> None:
+        self.box, self.op, self.block, self.barrier, self.write_touch = box, op, block, barrier, write_touch
 
     def __call__(self) -> None:
         sanitizer = self.box.group.sanitizer
         box = self.box
         box.placement(self.block).scatter(box.group.shared, box.global_elements())
-        if self.written is not None:
-            sanitizer.end_write(self.op, self.written)
-        self.barrier.update(came=self.box.descriptor.bytes, known=sanitizer.release([self.barrier.agent]))
+        if self.write_touch is not None:
+            sanitizer.end_write(self.op, self.write_touch)
+        self.barrier.update(came=self.box.descriptor.bytes, clocks=sanitizer.release([self.barrier.agent]))
         self.box.group.ends(self)
 
 
@@ -372,5 +372,5 @@ def store(
     def write() -> None:
         box.write_global(data[0], combine)
 
-    known = sanitizer.release([agent]) if target is not None else None
-    bulk_stores.begin(fiber, lane, BulkStore(op, read, write, known))
+    clocks = sanitizer.release([agent]) if target is not None else None
+    bulk_stores.begin(fiber, lane, BulkStore(op, read, write, clocks))

@@ -102,8 +102,8 @@ def matrix_of(registers: np.ndarray, type_: str) -> np.ndarray:
     """
     dtype = np.dtype(_HELD[type_])
     fragment = fragments.mma_a(ROWS // 4, STEP_BYTES // dtype.itemsize, 8 * dtype.itemsize)
-    held = np.ascontiguousarray(registers, np.int32)[..., None].view(dtype)
-    return fragment.join(held.reshape(4, fragments.WARP, *held.shape[1:])).reshape(ROWS, -1)
+    elements = np.ascontiguousarray(registers, np.int32)[..., None].view(dtype)
+    return fragment.join(elements.reshape(4, fragments.WARP, *elements.shape[1:])).reshape(ROWS, -1)
 
 
 def fence(warpgroups: list[Warpgroup]) -> None:
@@ -130,7 +130,7 @@ def multiply(
     number: int | None = None,
     keeps: bool = True,
     saturates: bool = False,
-    known: dict | None = None,
+    cache: dict | None = None,
     sparsity: Sparsity | None = None,
 ) -> None:
     """Begins a product of a warpgroup.
@@ -146,7 +146,7 @@ def multiply(
         number: of the accumulator among those of a thread; None where it has one.
         keeps: whether the product is added to the accumulator; else it replaces it.
         saturates: whether sums of integers saturate.
-        known: operands that other warpgroups have read for the same instruction.
+        cache: operands that other warpgroups have read for the same instruction.
         sparsity: the metadata of an A with half of its elements.
     """
     group = warpgroup.group
@@ -162,13 +162,13 @@ def multiply(
     for operand, rows, length in ((a, ROWS, k_of_a), (b, columns, k)):
         if not operand.along_k and operand.type not in _TRANSPOSABLE:
             group.sanitizer.report("descriptor", f"an operand of {operand.type} must be K-major", op)
-        read = _read(warpgroup, op, fiber, operand, rows, length, item, known)
-        values.append(read[0])
-        touches.append(read[1])
+        values_and_touch = _read(warpgroup, op, fiber, operand, rows, length, item, cache)
+        values.append(values_and_touch[0])
+        touches.append(values_and_touch[1])
     if sparsity is not None:
         lanes = np.arange(warpgroup.lanes.start, warpgroup.lanes.stop).reshape(-1, fragments.WARP)
-        packed = values[0].reshape(len(lanes), -1, k_of_a)
-        values[0] = sparsity.expand(fiber, op, packed, lanes, 8 * item).reshape(ROWS, k)
+        packed_elements = values[0].reshape(len(lanes), -1, k_of_a)
+        values[0] = sparsity.expand(fiber, op, packed_elements, lanes, 8 * item).reshape(ROWS, k)
     product = values[0] @ values[1].T
     if a.negated != b.negated:
         product = -product
@@ -207,11 +207,11 @@ class _Place:
         """Returns the elements as they are in shared memory, an array (rows, k)."""
         if self.units is None:
             return window.typed(dtype)[self.elements]
-        held = window.typed(_UNIT)[self.units].view(dtype)
+        elements = window.typed(_UNIT)[self.units].view(dtype)
         if self.along_k:
-            return held
+            return elements
         rows, k = self.shape
-        return held.reshape(-1, k, self.per).swapaxes(1, 2).reshape(rows, k)
+        return elements.reshape(-1, k, self.per).swapaxes(1, 2).reshape(rows, k)
 
     def granules(self, granule: int) -> Granules:
         """Returns its granules of so many bytes."""
@@ -225,8 +225,8 @@ def _place(
     descriptor: MatrixDescriptor, base: int, rows: int, k: int, item: int, size: int, along_k: bool
 ) -> _Place | int:
     """Returns where an operand is; the byte where it ends if that is outside of shared memory of `size` bytes."""
-    made = _Place(descriptor, base, (rows, k), item, along_k=along_k)
-    return made if made.end <= size else made.end
+    place = _Place(descriptor, base, (rows, k), item, along_k=along_k)
+    return place if place.end <= size else place.end
 
 
 def _read(
@@ -237,7 +237,7 @@ def _read(
     rows: int,
     k: int,
     item: int,
-    known: dict | None,
+    cache: dict | None,
 ) -> tuple[np.ndarray, Touch | None]:
     """Returns an operand as an array (rows, k) in a type for exact products, and its Touch."""
     group = warpgroup.group
@@ -262,11 +262,11 @@ def _read(
         )
         return _read_inside(warpgroup, operand, rows, k, item)
     key = place, operand.type
-    values = None if known is None else known.get(key)
+    values = None if cache is None else cache.get(key)
     if values is None:
         values = exact(place.gather(window, dtype), operand.type)
-        if known is not None:
-            known[key] = values
+        if cache is not None:
+            cache[key] = values
     sanitizer = group.sanitizer
     if not sanitizer.enabled:
         return values, None

@@ -22,9 +22,9 @@ def narrowed(fiber: Fiber, mask: np.ndarray) -> Fiber:
         fiber: the threads.
         mask: bool array (T,) of the lanes.
     """
-    made = Fiber(fiber.group, fiber.code, fiber.place, fiber.env, mask)
-    made.acts_for = fiber.acts_for
-    return made
+    narrow = Fiber(fiber.group, fiber.code, fiber.place, fiber.env, mask)
+    narrow.acts_for = fiber.acts_for
+    return narrow
 
 
 def alike(fiber: Fiber, numbers: Sequence[Value]) -> Iterator[Fiber]:
@@ -57,7 +57,7 @@ def varying(fiber: Fiber, views: Sequence, operands: Sequence) -> list[np.ndarra
 
 
 def once_a_warp(fiber: Fiber, numbers: Sequence[np.ndarray]) -> tuple[Fiber, np.ndarray | None]:
-    """Returns a fiber of the lanes that do what an op says for their warp.
+    """Returns a fiber of the lanes that execute an op for their warp.
 
     Args:
         numbers: what the op depends on that differs between threads (`varying`).
@@ -67,13 +67,13 @@ def once_a_warp(fiber: Fiber, numbers: Sequence[np.ndarray]) -> tuple[Fiber, np.
         own.
     """
     leader = _first(fiber, fiber.group.warp_of_lane)
-    same = np.ones(fiber.count, bool)
+    is_same = np.ones(fiber.count, bool)
     for array in numbers:
         # Bits, since NaN does not equal NaN.
         bits = array.view(f"u{array.dtype.itemsize}")
-        same &= (bits == bits[leader]).reshape(fiber.count, -1).all(axis=1)
+        is_same &= (bits == bits[leader]).reshape(fiber.count, -1).all(axis=1)
     own = np.arange(fiber.count)
-    leader = np.where(same, leader, own)
+    leader = np.where(is_same, leader, own)
     leads = fiber.active & (leader == own)
     if leads.sum() == len(fiber.lanes):
         return fiber, None
@@ -117,15 +117,15 @@ def together(fiber: Fiber) -> Fiber:
     Args:
         fiber: the threads.
     """
-    made = narrowed(fiber, fiber.active)
-    made.acts_for = "matrix"
-    return made
+    merged = narrowed(fiber, fiber.active)
+    merged.acts_for = "matrix"
+    return merged
 
 
 def _for_others(fiber: Fiber, mask: np.ndarray) -> Fiber:
-    made = narrowed(fiber, mask)
-    made.acts_for = "others"
-    return made
+    narrow = narrowed(fiber, mask)
+    narrow.acts_for = "others"
+    return narrow
 
 
 def _first(fiber: Fiber, unit: np.ndarray) -> np.ndarray:

@@ -64,20 +64,20 @@ def update(
     group = fiber.group
     if not access.per_lane:
         access = memory.with_lanes(access, len(fiber.lanes))
-    typed = access.memory.typed(access.element.dtype)
+    elements = access.memory.typed(access.element.dtype)
     group.sanitizer.update(fiber, op, access)
     if group.counters is not None:
         group.counters.access(fiber, op, access, "atomic")
     before = np.zeros(len(fiber.lanes), access.element.dtype)
-    changed = False
+    is_changed = False
     for numbers in _rounds(access) if of_arrays else _single(access):
         places = access.positions[numbers]
-        before[numbers] = typed[places]
+        before[numbers] = elements[places]
         after = function(numbers, before[numbers])
-        changed |= bool(np.any(after != before[numbers]))
-        typed[places] = after
+        is_changed |= bool(np.any(after != before[numbers]))
+        elements[places] = after
         initialized.note(access.memory, access.element.bytes, places)
-    spin(fiber, op, (access.memory, before.tobytes()), changed)
+    spin(fiber, op, (access.memory, before.tobytes()), is_changed)
     if group.sanitizer.enabled and orders is not None:
         for number, place in enumerate(access.positions):
             if access.valid is None or access.valid[number]:
@@ -94,28 +94,28 @@ def _single(access: Access) -> Iterator[int]:
 
 def _rounds(access: Access) -> Iterator[np.ndarray]:
     """Yields arrays of such lanes with different places each; lanes with one place are in their order."""
-    rest = np.arange(len(access.positions)) if access.valid is None else np.flatnonzero(access.valid)
-    while rest.size:
-        _, first = np.unique(access.positions[rest], return_index=True)
-        yield rest[first]
-        rest = np.delete(rest, first)
+    remaining = np.arange(len(access.positions)) if access.valid is None else np.flatnonzero(access.valid)
+    while remaining.size:
+        _, first = np.unique(access.positions[remaining], return_index=True)
+        yield remaining[first]
+        remaining = np.delete(remaining, first)
 
 
-def spin(fiber: Fiber, op: Instruction, found: object, changed: bool) -> None:
+def spin(fiber: Fiber, op: Instruction, value: object, is_changed: bool) -> None:
     """Yields to other threads where a thread reads the same value repeatedly, and nothing has changed.
 
     Args:
         fiber: the threads.
         op: the instruction.
-        found: what it has read, to be compared with what it read the last time.
-        changed: whether it has changed anything.
+        value: what it has read, to be compared with what it read the last time.
+        is_changed: whether it has changed anything.
 
     Raises:
         Blocked: the value has been the same several times in a row; the thread pauses.
     """
-    seen, times = fiber.group.state.get(("spin", op.number, int(fiber.lanes[0])), (None, 0))
-    times = times + 1 if seen == found and not changed else 0
-    fiber.group.state["spin", op.number, int(fiber.lanes[0])] = found, times
+    last_value, times = fiber.group.state.get(("spin", op.number, int(fiber.lanes[0])), (None, 0))
+    times = times + 1 if last_value == value and not is_changed else 0
+    fiber.group.state["spin", op.number, int(fiber.lanes[0])] = value, times
     if times >= _PATIENCE and not fiber.group.state.pop(("resumed", op.number, int(fiber.lanes[0])), False):
         fiber.group.state["resumed", op.number, int(fiber.lanes[0])] = True
         raise Blocked("the same value again and again", pauses=True)
@@ -129,7 +129,7 @@ def _order(fiber: Fiber, lane: int, access: Access, place: int, orders: Orders) 
         owner, address = divmod(address, memory_.size)
     address += memory_.address
     if orders.reads:
-        order.acquire(fiber, lane, memory_.space, address, orders.scope, fenced=not orders.acquires, owner=owner)
+        order.acquire(fiber, lane, memory_.space, address, orders.scope, is_relaxed=not orders.acquires, owner=owner)
     if orders.writes:
         order.release(
             fiber,
@@ -137,7 +137,7 @@ def _order(fiber: Fiber, lane: int, access: Access, place: int, orders: Orders) 
             memory_.space,
             address,
             orders.scope,
-            fenced=not orders.releases,
+            is_relaxed=not orders.releases,
             replaces=not orders.reads,
             owner=owner,
         )

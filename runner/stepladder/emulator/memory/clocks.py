@@ -20,7 +20,7 @@ from stepladder.emulator.memory.shadow import SharedShadow, joined, together
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
 
-_AGENTS = 16  # room for clocks grows by so many
+_AGENTS = 16  # capacity of clocks grows by so many
 _LEARNED = 16  # lessons of a warp, before those that all warps know become one
 _FENCES = 16  # the latest of a warp that are kept
 
@@ -30,22 +30,22 @@ class Clocks:
 
     Attributes:
         group: the blocks that the warps belong to.
-        actors: number of warps and agents; `clocks` may have room for more.
+        actors: number of warps and agents; `clocks` may have a larger capacity.
         clocks: int array (actors, actors).
         fences: when each warp made its writes to shared memory visible to the async proxy, the latest first: int array
             (actors, _FENCES), 0 where there is none.
-        met: for each actor, its time when it last learned of others: what the threads of a warp have done since then
+        met_at: for each actor, its time when it last learned of others: what the threads of a warp have done since then
             is in no order among them.
         fenced_past: for each warp, what it knew at its latest such fence: int array (actors, actors); a product of
             warpgroups has here what all of its warps knew.
-        converged: for each actor, its time when the threads of that warp last came together: what they have done since
-            then, one of them alone does not release (`lone_arrivals`).
-        touched: for each actor, its time when a thread of that warp last accessed shared memory by itself.
+        converged_at: for each actor, its time when the threads of that warp last came together: what they have done
+            since then, one of them alone does not release (`lone_arrivals`).
+        touched_at: for each actor, its time when a thread of that warp last accessed shared memory by itself.
         lone: by warp and lane, the actor whose time in a clock is that up to which the lane alone is known.
         fenced_global: when each warp last made writes to global memory visible to the async proxy; that is for what
             the warp knows of others' writes too.
-        learned: by another group and by warp, the events of its actors that this warp has acquired.
-        told: by group, the warp that was last synchronized with it, and when.
+        lessons: by another group and by warp, the events of its actors that this warp has acquired.
+        last_synchronized: by group, the warp that was last synchronized with it, and when.
         launch_before: the actor that the launch before is, which may not have ended; None where it has.
         triggers_late: whether the kernel states that it lets the next launch begin only after its own wait.
     """
@@ -57,13 +57,13 @@ class Clocks:
         self.clocks = np.zeros((0, 0), np.int32)
         self.fences = np.zeros((0, _FENCES), np.int32)
         self.fenced_past = np.zeros((0, 0), np.int32)
-        self.converged = np.zeros(0, np.int32)
-        self.touched = np.zeros(0, np.int32)
+        self.converged_at = np.zeros(0, np.int32)
+        self.touched_at = np.zeros(0, np.int32)
         self.lone: dict[tuple[int, int], int] = {}
-        self.met = np.zeros(0, np.int32)
+        self.met_at = np.zeros(0, np.int32)
         self.fenced_global = np.zeros(0, np.int32)
-        self.learned: dict[int, dict[int, _Lessons]] = {}
-        self.told: dict[int, tuple[int, int]] = {}
+        self.lessons: dict[int, dict[int, _Lessons]] = {}
+        self.last_synchronized: dict[int, tuple[int, int]] = {}
         self.launch_before: int | None = None
         self.triggers_late = False
 
@@ -84,7 +84,7 @@ class Clocks:
             square = np.zeros((room, room), np.int32)
             square[:old, :old] = getattr(self, name)
             setattr(self, name, square)
-        for name in ("fences", "fenced_global", "met", "converged", "touched"):
+        for name in ("fences", "fenced_global", "met_at", "converged_at", "touched_at"):
             times = getattr(self, name)
             longer = np.zeros((room, *times.shape[1:]), np.int32)
             longer[:old] = times
@@ -102,7 +102,7 @@ class Clocks:
         return self.actors - 1
 
     def begin_before_launch(self, triggers_late: bool) -> None:
-        """Begins before the launch before has ended: only `wait_for_launch` tells of what that does.
+        """Begins before the previous launch has ended: only `wait_for_launch` orders its accesses.
 
         Args:
             triggers_late: whether the kernel states that it lets the next launch begin only after its own wait.
@@ -129,9 +129,9 @@ class Clocks:
             A clock: int array (actors,).
         """
         actors = np.asarray(actors)
-        known = self.clocks[actors].max(axis=0)
+        merged = self.clocks[actors].max(axis=0)
         self.clocks[actors, actors] += 1
-        return known
+        return merged
 
     def meet(self, warps: Sequence[int] | np.ndarray) -> None:
         """Orders the accesses of the threads of each warp before and after a synchronization of the warp.
@@ -140,35 +140,35 @@ class Clocks:
             warps: indices of the warps.
         """
         self.converge(warps)
-        self.met[warps] = self.clocks[warps, warps]
+        self.met_at[warps] = self.clocks[warps, warps]
 
     def converge(self, warps: Sequence[int] | np.ndarray) -> None:
-        """Lets each thread of a warp know that the others are done with what they did before.
+        """Orders each thread of a warp after what the others did before.
 
         Args:
             warps: indices of the warps.
         """
         warps = np.asarray(warps)
         self.clocks[warps, warps] += 1
-        self.converged[warps] = self.clocks[warps, warps]
+        self.converged_at[warps] = self.clocks[warps, warps]
 
-    def acquire(self, actors: Sequence[int] | np.ndarray, known: np.ndarray | None) -> None:
+    def acquire(self, actors: Sequence[int] | np.ndarray, clocks: np.ndarray | None) -> None:
         """Merges a past that `release` returned into the clocks of actors.
 
         Args:
             actors: their indices.
-            known: clocks, an int array (actors,), or None for no past.
+            clocks: int array (actors,), or None for no past.
         """
-        if known is None:
+        if clocks is None:
             return
         actors = np.asarray(actors)
-        size = len(known)
+        size = len(clocks)
         own = self.clocks[actors, actors]
-        self.clocks[actors, :size] = np.maximum(self.clocks[actors, :size], known)
+        self.clocks[actors, :size] = np.maximum(self.clocks[actors, :size], clocks)
         self.clocks[actors, actors] = own
-        self.met[actors] = own
+        self.met_at[actors] = own
         # All threads of a warp acquire what any of them has released.
-        self.converged[actors] = np.maximum(self.converged[actors], known[np.minimum(actors, size - 1)] + 1)
+        self.converged_at[actors] = np.maximum(self.converged_at[actors], clocks[np.minimum(actors, size - 1)] + 1)
 
     def knows(self, actors: Sequence[int] | np.ndarray, past: np.ndarray) -> np.ndarray:
         """Returns, for each actor, whether it knows all of a past.
@@ -226,36 +226,36 @@ class Clocks:
         Returns:
             int array (actors,), 0 for actors without such a fence.
         """
-        known = self.clocks[actor].copy()
+        own_clocks = self.clocks[actor].copy()
         if actor < self.group.warps:
-            known[actor] = np.iinfo(np.int32).max
+            own_clocks[actor] = np.iinfo(np.int32).max
         fences = self.fences
-        latest = np.where(fences <= known[:, None], fences, 0).max(axis=1)
-        # Of a warp with more fences than are kept, the one may be lost that the actor knows.
-        latest = np.where(fences[:, -1] > known, known, latest)
+        latest = np.where(fences <= own_clocks[:, None], fences, 0).max(axis=1)
+        # Of a warp with more fences than are kept, the one that the actor knows may be lost.
+        latest = np.where(fences[:, -1] > own_clocks, own_clocks, latest)
         return latest if actor < self.group.warps else np.maximum(latest, self.fenced_past[actor])
 
-    def learn(self, warp: int, known: dict[int, np.ndarray]) -> None:
+    def learn(self, warp: int, clocks_by_group: dict[int, np.ndarray]) -> None:
         """Tells a warp what others, by group, had released to the whole GPU when it acquired that.
 
         Other warps of the block know it once they have met this one, at a barrier for example.
 
         Args:
             warp: number of the warp that acquired.
-            known: by index of a group, the clocks of its actors.
+            clocks_by_group: by index of a group, the clocks of its actors.
         """
         self.clocks[warp, warp] += 1  # fences before this are none after it
         time = int(self.clocks[warp, warp])
         self.group.machine.blocks_meet = True
-        for group, clocks in known.items():
-            learned = self.learned.setdefault(group, {})
-            all_ = functools.reduce(together, [lessons.clocks[-1] for lessons in learned.values()], None)
-            if all_ is None or not np.array_equal(joined(all_, clocks), all_):
-                self.told[group] = warp, time
+        for group, clocks in clocks_by_group.items():
+            lessons_by_warp = self.lessons.setdefault(group, {})
+            all_clocks = functools.reduce(together, [lessons.clocks[-1] for lessons in lessons_by_warp.values()], None)
+            if all_clocks is None or not np.array_equal(joined(all_clocks, clocks), all_clocks):
+                self.last_synchronized[group] = warp, time
             before = self._known_by(group, warp)
             more = clocks if before is None else joined(before, clocks)
             if before is None or not np.array_equal(more, before):
-                lessons = learned.setdefault(warp, _Lessons(warp, [], []))
+                lessons = lessons_by_warp.setdefault(warp, _Lessons(warp, [], []))
                 lessons.times.append(time)
                 lessons.clocks.append(more)
                 if len(lessons.times) > _LEARNED:
@@ -263,8 +263,12 @@ class Clocks:
                     del lessons.times[:doubles], lessons.clocks[:doubles]
 
     def _known_by(self, group: int, warp: int) -> np.ndarray | None:
-        found = [(lessons, lessons.known_to(self.clocks, warp)) for lessons in self.learned.get(group, {}).values()]
-        return functools.reduce(together, [lessons.clocks[count - 1] for lessons, count in found if count], None)
+        lesson_counts = [
+            (lessons, lessons.known_to(self.clocks, warp)) for lessons in self.lessons.get(group, {}).values()
+        ]
+        return functools.reduce(
+            together, [lessons.clocks[count - 1] for lessons, count in lesson_counts if count], None
+        )
 
     def known_by(self, warp: int) -> dict[int, np.ndarray]:
         """Returns the clocks of other groups' actors that a warp knows, by the index of the group.
@@ -272,8 +276,8 @@ class Clocks:
         Args:
             warp: its index.
         """
-        found = {group: self._known_by(group, warp) for group in self.learned}
-        return {group: clocks for group, clocks in found.items() if clocks is not None}
+        clocks_by_group = {group: self._known_by(group, warp) for group in self.lessons}
+        return {group: clocks for group, clocks in clocks_by_group.items() if clocks is not None}
 
     def known_of(self, group: int, actors: np.ndarray, readers: np.ndarray | int) -> np.ndarray:
         """Returns the times up to which readers know the actors of another group.
@@ -283,15 +287,15 @@ class Clocks:
             actors: of that, an int array (pairs,).
             readers: actors of this group, an int array (pairs,), or the one of all pairs.
         """
-        found = np.zeros(actors.shape, np.int32)
-        for lessons in self.learned.get(group, {}).values():
+        known_times = np.zeros(actors.shape, np.int32)
+        for lessons in self.lessons.get(group, {}).values():
             counts = np.broadcast_to(lessons.known(self.clocks, readers), actors.shape)
             for count in np.unique(counts[counts > 0]):
                 clocks = lessons.clocks[count - 1]
                 size = len(clocks)
                 times = np.where(actors < size, clocks[np.minimum(actors, size - 1)], 0)
-                found = np.where(counts == count, np.maximum(found, times), found)
-        return found
+                known_times = np.where(counts == count, np.maximum(known_times, times), known_times)
+        return known_times
 
 
 class _Lessons(NamedTuple):
@@ -314,5 +318,5 @@ class _Lessons(NamedTuple):
 
     def known(self, clocks: np.ndarray, actors: np.ndarray | int) -> np.ndarray:
         """Returns how many of them each of several actors with these clocks knows, as `known_to`."""
-        reached = np.searchsorted(self.times, clocks[actors, self.warp], side="right")
-        return np.where(np.asarray(actors) == self.warp, len(self.times), reached)
+        lesson_counts = np.searchsorted(self.times, clocks[actors, self.warp], side="right")
+        return np.where(np.asarray(actors) == self.warp, len(self.times), lesson_counts)

@@ -36,7 +36,7 @@ class Finding:
     notes: list[str] = field(default_factory=list)
 
     def render(self) -> str:
-        """Returns the finding as compilers say such things."""
+        """Returns the finding in the format of a compiler's diagnostics."""
         prefix = f"{self.location}: " if self.location else ""
         place = f"{self.op}: " if self.op and self.op != self.kind else ""
         lines = [f"{prefix}{self.kind}: {place}{self.message}"]
@@ -64,7 +64,7 @@ class Findings:
     """All findings of a run, each once; `limit` different ones are kept. `explain` makes their notes."""
 
     limit: int = 50
-    found: dict[tuple, Finding] = field(default_factory=dict)
+    by_key: dict[tuple, Finding] = field(default_factory=dict)
     left_out: int = 0
     explain: Callable[[str, Instruction | None], list[str]] | None = None
 
@@ -78,12 +78,12 @@ class Findings:
             other: the one that it conflicts with.
         """
         key = kind, op.number if op is not None else message, other.number if other is not None else -1
-        if key in self.found:
-            self.found[key].count += 1
-        elif len(self.found) >= self.limit:
+        if key in self.by_key:
+            self.by_key[key].count += 1
+        elif len(self.by_key) >= self.limit:
             self.left_out += 1
         else:
-            self.found[key] = Finding(
+            self.by_key[key] = Finding(
                 kind,
                 message,
                 op.name if op is not None else "",
@@ -94,7 +94,7 @@ class Findings:
             )
 
     def __iter__(self) -> Iterator[Finding]:
-        return iter(self.found.values())
+        return iter(self.by_key.values())
 
 
 class NoSanitizer:

@@ -97,8 +97,8 @@ class GlobalChecks(Reports):
             warps: indices of the warps that execute it.
         """
         if self.triggers_late and self.launch_before is not None:
-            known = self.clocks[np.asarray(warps), self.launch_before]
-            if (known == 0).any():
+            launch_times = self.clocks[np.asarray(warps), self.launch_before]
+            if (launch_times == 0).any():
                 self.add(
                     "race",
                     "lets the next launch begin before griddepcontrol.wait, which the program states it does not: that "
@@ -114,8 +114,8 @@ class GlobalChecks(Reports):
             op: an instruction of the kernel.
         """
         assert self.launch_before is not None
-        known = self.clocks[: self.group.warps, self.launch_before].reshape(self.group.blocks, -1)
-        if not known.any(axis=1).all():
+        launch_times = self.clocks[: self.group.warps, self.launch_before].reshape(self.group.blocks, -1)
+        if not launch_times.any(axis=1).all():
             self.add(
                 "race",
                 "a block exits without griddepcontrol.wait, which lets the next launch begin: the program states that "
@@ -141,17 +141,17 @@ class GlobalChecks(Reports):
         if own.any():
             actor = touch.of(last.actor)
             times = touch.of(last.at)
-            unordered = own & (actor != touch.actors) & (self.clocks[touch.actors, actor] < times)
-            if self.lone and unordered.any():
-                unordered &= ~lone_arrivals.excused(self, touch.actors, actor, times, None, wrote=True)
-            if unordered.any():
-                first = int(unordered.argmax())
+            is_unordered = own & (actor != touch.actors) & (self.clocks[touch.actors, actor] < times)
+            if self.lone and is_unordered.any():
+                is_unordered &= ~lone_arrivals.excused(self, touch.actors, actor, times, None, wrote=True)
+            if is_unordered.any():
+                first = int(is_unordered.argmax())
                 self.race(op, touch, first, verb, did, int(actor[first]), int(last.by[touch.places[first]]))
         foreign = (group >= 0) & ~own
         if foreign.any():
             for number in np.unique(group[foreign]):
-                known = self.known_of(int(number), touch.of(last.actor), touch.actors)
-                late = (group == number) & (touch.of(last.at) > known)
+                known_times = self.known_of(int(number), touch.of(last.actor), touch.actors)
+                late = (group == number) & (touch.of(last.at) > known_times)
                 if late.any():
                     place = int(touch.places[late.argmax()])
                     self.add(

@@ -6,10 +6,10 @@ import numpy as np
 
 from stepladder.emulator.memory.memory import Allocation
 
-# Where allocations in global memory get their addresses from; far from shared memory's, which begin at 0.
+# First address of allocations in global memory; far from those of shared memory, which begin at 0.
 _GLOBAL_BASE = 0x7F00_0000_0000
 _ALIGNMENT = 1024
-# Addresses between two allocations: what is computed from one, and leaves it, does not come to the other.
+# Addresses between two allocations: an access beyond one of them does not reach the other.
 _GAP = 1 << 30
 
 
@@ -57,10 +57,10 @@ class Heap:
         for allocation in self.allocations:
             allocation.recently_written &= dependent
             if allocation.shadow is not None:
-                written = allocation.shadow.written
-                allocation.recently_written |= bool(written.any())
+                is_written = allocation.shadow.written
+                allocation.recently_written |= bool(is_written.any())
                 before = allocation.ever_written
-                allocation.ever_written = written if before is None else before | written
+                allocation.ever_written = is_written if before is None else before | is_written
             allocation.shadow = None
 
     def array(self, array: np.ndarray, name: str = "") -> Allocation:

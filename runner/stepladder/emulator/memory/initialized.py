@@ -34,8 +34,8 @@ def note(allocation: Allocation, item: int, positions: np.ndarray | int) -> None
         _by_element(allocation.written, item)[positions] = True
 
 
-def _by_element(written: np.ndarray, item: int) -> np.ndarray:
-    return written[: len(written) // item * item].reshape(-1, item)
+def _by_element(is_written: np.ndarray, item: int) -> np.ndarray:
+    return is_written[: len(is_written) // item * item].reshape(-1, item)
 
 
 def check_access(sanitizer: Reports, op: Instruction, access: Access) -> None:
@@ -46,12 +46,12 @@ def check_access(sanitizer: Reports, op: Instruction, access: Access) -> None:
         op: the instruction.
         access: what it reads.
     """
-    written = access.memory.written
-    if written is None:
+    is_written = access.memory.written
+    if is_written is None:
         return
     positions = access.positions if access.valid is None else access.positions[access.valid]
     item = access.element.bytes
-    fresh = ~_by_element(written, item)[positions.reshape(-1)].all(axis=1)
+    fresh = ~_by_element(is_written, item)[positions.reshape(-1)].all(axis=1)
     if fresh.any():
         _report(sanitizer, op, access.memory, int(positions.reshape(-1)[fresh.argmax()]) * item)
 
@@ -64,15 +64,15 @@ def check_touch(sanitizer: Reports, op: Instruction, touch: Touch) -> None:
         op: the instruction that began the operation.
         touch: what it reads.
     """
-    written = touch.memory.written
-    if written is None:
+    is_written = touch.memory.written
+    if is_written is None:
         return
     granule = sanitizer.granule_of(touch.memory)
-    fresh = ~written[touch.places * granule]
+    fresh = ~is_written[touch.places * granule]
     if fresh.any():
         _report(sanitizer, op, touch.memory, int(touch.places[fresh.argmax()]) * granule)
 
 
 def _report(sanitizer: Reports, op: Instruction, memory: Allocation, byte: int) -> None:
-    where = sanitizer.where(memory, byte // sanitizer.granule_of(memory))
-    sanitizer.report("uninitialized", f"reads {where}, which nothing has written since it was allocated", op)
+    place = sanitizer.where(memory, byte // sanitizer.granule_of(memory))
+    sanitizer.report("uninitialized", f"reads {place}, which nothing has written since it was allocated", op)

@@ -1,7 +1,7 @@
 """Races between the threads of a warp: which lane wrote and read each granule of shared memory.
 
 The threads of a warp are one actor of the sanitizer. What one of them, or all by a store of a matrix (`stmatrix`,
-`wmma.store`), has written since they last met at a barrier or a `bar.warp.sync` (`Clocks.met`), another one may not
+`wmma.store`), has written since they last met at a barrier or a `bar.warp.sync` (`Clocks.met_at`), another one may not
 read or write, nor let TMA read or write.
 """
 
@@ -50,10 +50,10 @@ def note(pages: Pages, lane_of: np.ndarray, touch: Touch) -> None:
         lane_of: int array of the shadow, (granules,); it is modified.
         touch: the access.
     """
-    touched = pages.of(touch)
+    page_numbers = pages.of(touch)
     if touch.lanes is not None:
-        pages.by_lanes[touched] = True
-    elif not pages.by_lanes[touched].any():
+        pages.by_lanes[page_numbers] = True
+    elif not pages.by_lanes[page_numbers].any():
         return
     if touch.lanes is None:
         touch.put(lane_of, SEVERAL)
@@ -77,13 +77,13 @@ def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShado
     lanes = touch.lanes
     if lanes is None or (writes and (lanes < 0).any()):
         return
-    met = sanitizer.met[touch.actors]
+    meeting_times = sanitizer.met_at[touch.actors]
     other = touch.of(shadow.writing_lane)
     verb = "writes" if writes else "reads"
     wrong = (other != lanes) & (other != SEVERAL)
     if wrong.any():
         wrong &= (other >= 0) | ((other == TOGETHER) & (lanes >= 0))
-        wrong &= (touch.of(shadow.writer) == touch.actors) & (touch.of(shadow.written_at) >= met)
+        wrong &= (touch.of(shadow.writer) == touch.actors) & (touch.of(shadow.written_at) >= meeting_times)
         wrong &= touch.of(shadow.busy_writing) < 0
         _report(
             sanitizer, op, touch, wrong, f"{verb} {{}}, which {{}} of the same warp wrote", other, shadow.written_by
@@ -92,7 +92,7 @@ def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShado
         other = touch.of(shadow.reading_lane)
         wrong = (other >= 0) & (other != lanes)
         if wrong.any():
-            wrong &= shadow.read_at[touch.actors, touch.shared_index] >= met
+            wrong &= shadow.read_at[touch.actors, touch.shared_index] >= meeting_times
             wrong &= sanitizer.group.warp_of_lane[other] == touch.actors
             _report(sanitizer, op, touch, wrong, "writes {}, which {} of the same warp read", other, shadow.read_by)
 
@@ -104,6 +104,6 @@ def _report(
         first = int(wrong.argmax())
         place = int(touch.places[first])
         lane = int(other[first])
-        who = "a store of a matrix" if lane == TOGETHER else sanitizer.group.thread_name(lane)
-        did = text.format(sanitizer.where(touch.memory, place), who)
+        actor = "a store of a matrix" if lane == TOGETHER else sanitizer.group.thread_name(lane)
+        did = text.format(sanitizer.where(touch.memory, place), actor)
         sanitizer.add("race", f"a thread {did}, without a barrier or a bar.warp.sync between them", op, int(by[place]))

@@ -1,8 +1,8 @@
 """Accesses of a warp that a single thread releases by an arrival at an mbarrier.
 
 The threads of a warp are one actor of the sanitizer. Where others of them have accessed shared memory since they last
-came together (`Clocks.converged`), a thread that arrives alone releases the warp's clock up to then; what it has done
-itself since is in the entry of an actor of its own (`Clocks.lone`).
+came together (`Clocks.converged_at`), a thread that arrives alone releases the warp's clock up to then; what it has
+done itself since is in the entry of an actor of its own (`Clocks.lone`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def release(fiber: Fiber, mask: np.ndarray, warps: np.ndarray) -> np.ndarray:
     sanitizer = fiber.group.sanitizer
     if isinstance(sanitizer, NoSanitizer) or fiber.acts_for:
         return sanitizer.release(warps)
-    late = warps[sanitizer.touched[warps] >= sanitizer.converged[warps]]
+    late = warps[sanitizer.touched_at[warps] >= sanitizer.converged_at[warps]]
     if not late.size:
         return sanitizer.release(warps)
     lanes = np.flatnonzero(mask)
@@ -43,12 +43,12 @@ def release(fiber: Fiber, mask: np.ndarray, warps: np.ndarray) -> np.ndarray:
     alone = [(warp, int(own[0])) for warp, own in alone if len(own) == 1 and _others_touched(fiber, warp, int(own[0]))]
     agents = {warp: _agent(sanitizer, warp, lane) for warp, lane in alone}
     times = {warp: sanitizer.clocks[warp, warp] for warp in agents}
-    told = {warp: sanitizer.clocks[warps[warps != warp], warp].max(initial=0) for warp in agents}
-    known = sanitizer.release(warps)
+    own_times = {warp: sanitizer.clocks[warps[warps != warp], warp].max(initial=0) for warp in agents}
+    clocks = sanitizer.release(warps)
     for warp, agent in agents.items():
-        known[warp] = max(told[warp], sanitizer.converged[warp] - 1)
-        known[agent] = times[warp]
-    return known
+        clocks[warp] = max(own_times[warp], sanitizer.converged_at[warp] - 1)
+        clocks[agent] = times[warp]
+    return clocks
 
 
 def _others_touched(fiber: Fiber, warp: int, lane: int) -> bool:
@@ -57,10 +57,10 @@ def _others_touched(fiber: Fiber, warp: int, lane: int) -> bool:
     shadow = group.window.shadow if group.window is not None else None
     if not isinstance(shadow, SharedShadow):
         return False
-    since = group.sanitizer.converged[warp]
+    since = group.sanitizer.converged_at[warp]
     reader, writer = shadow.reading_lane, shadow.writing_lane
-    read = (shadow.read_at[warp] >= since) & (reader >= 0) & (reader != lane)
-    if (group.warp_of_lane[reader[read]] == warp).any():
+    is_read = (shadow.read_at[warp] >= since) & (reader >= 0) & (reader != lane)
+    if (group.warp_of_lane[reader[is_read]] == warp).any():
         return True
     wrote = (shadow.writer == warp) & (shadow.written_at >= since)
     return bool((wrote & (writer != lane) & ((writer >= 0) | (writer == TOGETHER))).any())
@@ -83,11 +83,11 @@ def excused(
 ) -> np.ndarray:
     """Returns for each of several accesses whether it is a thread's that actors know of, though not of its whole warp.
 
-    Accesses of several threads at once are taken for such: which threads is not known of them.
+    Accesses of several threads at once count as such: their threads are not recorded.
 
     Args:
         sanitizer: of the group.
-        actors: who must know of each access, an array (pairs,) or one for all.
+        actors: that must be ordered after each access, an array (pairs,) or one for all.
         others: the actors that accessed, an array (pairs,) or one for all.
         times: of the accesses, int array (pairs,).
         lanes: of the accesses, int array (pairs,); None where they are not known.
@@ -96,14 +96,14 @@ def excused(
     Returns:
         bool array (pairs,).
     """
-    found = np.zeros(times.shape, bool)
+    is_excused = np.zeros(times.shape, bool)
     for (warp, lane), agent in sanitizer.lone.items():
-        told = (others == warp) & (sanitizer.clocks[actors, agent] >= times)
+        is_released = (others == warp) & (sanitizer.clocks[actors, agent] >= times)
         if lanes is not None:
             is_other = (lanes >= 0) & (lanes != lane) & (sanitizer.group.warp_of_lane[lanes] == warp)
-            told &= ~(is_other | (lanes == TOGETHER) if wrote else is_other)
-        found |= told
-    return found
+            is_released &= ~(is_other | (lanes == TOGETHER) if wrote else is_other)
+        is_excused |= is_released
+    return is_excused
 
 
 def explained(sanitizer: Clocks, actor: int, warp: int) -> str:

@@ -80,8 +80,8 @@ class Allocation:
         Args:
             dtype: the type.
         """
-        whole = len(self.data) // dtype.itemsize * dtype.itemsize
-        return self.data[:whole].view(dtype)
+        byte_count = len(self.data) // dtype.itemsize * dtype.itemsize
+        return self.data[:byte_count].view(dtype)
 
 
 def contiguous(memory: Allocation, element: Scalar, shape: Sequence[Value], start: int = 0) -> MemRef:
@@ -103,12 +103,12 @@ def content(view: MemRef) -> np.ndarray:
     Args:
         view: without lanes.
     """
-    typed = view.memory.typed(view.element.dtype)
+    elements = view.memory.typed(view.element.dtype)
     first = view.start // view.element.dtype.itemsize + view.offset
     positions = np.full((), first, np.int64)
     for size, stride in zip(view.sizes, view.strides):
         positions = positions[..., None] + np.arange(size) * stride
-    return typed[positions]
+    return elements[positions]
 
 
 @dataclass(slots=True)
@@ -203,9 +203,9 @@ def _without(
     outside: np.ndarray, valid: np.ndarray | None, shape: tuple[int, ...], report: Callable[[np.ndarray], None]
 ) -> np.ndarray:
     """Reports the touched elements that are outside of a view, and returns which of the others are touched."""
-    touched = outside if valid is None else outside & valid
-    if np.any(touched):
-        report(np.broadcast_to(touched, np.broadcast_shapes(np.shape(touched), shape)))
+    is_wrong = outside if valid is None else outside & valid
+    if np.any(is_wrong):
+        report(np.broadcast_to(is_wrong, np.broadcast_shapes(np.shape(is_wrong), shape)))
     return ~outside if valid is None else valid & ~outside
 
 
@@ -259,11 +259,11 @@ def gather(access: Access, fill: Value = None) -> np.ndarray:
     Returns:
         An array in the shape of `access.positions`.
     """
-    typed = access.memory.typed(access.element.dtype)
+    elements = access.memory.typed(access.element.dtype)
     if access.valid is None:
-        return np.asarray(typed[access.positions])
-    values = np.zeros(access.positions.shape, typed.dtype)
-    values[access.valid] = typed[access.positions[access.valid]]
+        return np.asarray(elements[access.positions])
+    values = np.zeros(access.positions.shape, elements.dtype)
+    values[access.valid] = elements[access.positions[access.valid]]
     if fill is not None:
         values[~access.valid] = fill
     return values
@@ -276,10 +276,10 @@ def scatter(access: Access, values: Value) -> None:
         access: what is written.
         values: of its shape, or of one that broadcasts to it.
     """
-    typed = access.memory.typed(access.element.dtype)
+    elements = access.memory.typed(access.element.dtype)
     values = broadcast(np.asarray(values), access.positions.shape)
     positions = access.positions if access.valid is None else access.positions[access.valid]
-    typed[positions] = values if access.valid is None else values[access.valid]
+    elements[positions] = values if access.valid is None else values[access.valid]
     initialized.note(access.memory, access.element.bytes, positions)
 
 
@@ -327,9 +327,9 @@ def spread(fiber: Fiber, values: np.ndarray) -> np.ndarray:
     """
     if fiber.mask is None:
         return values
-    whole = np.zeros((fiber.count, *values.shape[1:]), values.dtype)
-    whole[fiber.lanes] = values
-    return whole
+    all_values = np.zeros((fiber.count, *values.shape[1:]), values.dtype)
+    all_values[fiber.lanes] = values
+    return all_values
 
 
 def read(

@@ -26,8 +26,8 @@ SCOPES = ("cta", "cluster", "gpu", "sys")
 class Release(dict):
     """A release: the clocks when a value was written, by group of blocks, for threads of a scope around a block."""
 
-    def __init__(self, known: dict, scope: str, group: int, block: int) -> None:
-        super().__init__(known)
+    def __init__(self, clocks: dict, scope: str, group: int, block: int) -> None:
+        super().__init__(clocks)
         self.scope = scope
         self.group = group
         self.block = block
@@ -70,7 +70,7 @@ def release(
     address: int,
     scope: str,
     *,
-    fenced: bool,
+    is_relaxed: bool,
     replaces: bool,
     owner: int | None = None,
 ) -> None:
@@ -82,9 +82,9 @@ def release(
         space: "global" or "shared".
         address: that it writes.
         scope: of the write, one of `SCOPES`.
-        fenced: whether the write is relaxed: what the thread knew at its last fence is recorded, if there was one.
+        is_relaxed: whether the write is relaxed: what the thread knew at its last fence is recorded, if there was one.
         replaces: whether earlier records at the address are dropped; an atomic update retains them.
-        owner: block whose shared memory the address is in, where that does not say so; the thread's unless given.
+        owner: block whose shared memory the address is in, if the address has no rank; default: that of the thread.
     """
     group = fiber.group
     if group.is_host or not group.sanitizer.enabled:
@@ -93,31 +93,31 @@ def release(
     notes, key = place_of(group, block if owner is None else owner, address, space)
     if replaces:
         notes.pop(key, None)
-    if fenced:
+    if is_relaxed:
         last = group.state.get(("fenced", warp))
         if last is None:
             return
-        known, fence_scope = last
+        clocks, fence_scope = last
         scope = SCOPES[min(SCOPES.index(scope), SCOPES.index(fence_scope))]
     else:
-        known = group.sanitizer.known_by(warp) | {group.number: group.sanitizer.release([warp])}
+        clocks = group.sanitizer.known_by(warp) | {group.number: group.sanitizer.release([warp])}
     notes.setdefault(key, {})
-    where = scope, group.number, block
-    before = notes[key].get(where)
+    release_key = scope, group.number, block
+    before = notes[key].get(release_key)
     # Who acquires one of those of a block at a scope acquires all of them.
-    notes[key][where] = Release(known if before is None else _both(before, known), *where)
+    notes[key][release_key] = Release(clocks if before is None else _both(before, clocks), *release_key)
 
 
 def _both(first: dict, second: dict) -> dict:
     """Returns what two records know together."""
     return {
-        group: joined(first[group], second[group]) if group in first and group in second else known
-        for group, known in (first | second).items()
+        group: joined(first[group], second[group]) if group in first and group in second else clocks
+        for group, clocks in (first | second).items()
     }
 
 
 def acquire(
-    fiber: Fiber, lane: int, space: str, address: int, scope: str, *, fenced: bool, owner: int | None = None
+    fiber: Fiber, lane: int, space: str, address: int, scope: str, *, is_relaxed: bool, owner: int | None = None
 ) -> None:
     """Acquires the clocks that were released at an address that a thread reads.
 
@@ -127,7 +127,7 @@ def acquire(
         space: "global" or "shared".
         address: that it reads.
         scope: of the read, one of `SCOPES`.
-        fenced: acquire at the next fence of the warp, not at once.
+        is_relaxed: whether the read is relaxed: the warp acquires at its next fence, not at once.
         owner: the block whose shared memory it is; default: that of the thread.
     """
     group = fiber.group
@@ -135,14 +135,17 @@ def acquire(
         return
     warp, block = int(group.warp_of_lane[lane]), int(group.block_of_lane[lane])
     notes, key = place_of(group, block if owner is None else owner, address, space)
-    found = notes.get(key, {})
-    if not fenced:
-        _learn(group, warp, block, [(known, scope) for known in found.values()])
+    releases = notes.get(key, {})
+    if not is_relaxed:
+        _learn(group, warp, block, [(record, scope) for record in releases.values()])
         return
-    read = group.state.setdefault(("read", warp), {})
-    for where, known in found.items():
-        before, _ = read.get((where, scope), (None, scope))
-        read[where, scope] = known if before is None else Release(_both(before, known), *where), scope
+    records_read = group.state.setdefault(("read", warp), {})
+    for release_key, record in releases.items():
+        before, _ = records_read.get((release_key, scope), (None, scope))
+        records_read[release_key, scope] = (
+            record if before is None else Release(_both(before, record), *release_key),
+            scope,
+        )
 
 
 def is_idle(fiber: Fiber) -> bool:
@@ -158,20 +161,20 @@ def is_idle(fiber: Fiber) -> bool:
 
 
 def _learn(group: Group, warp: int, block: int, releases: Iterable[tuple[dict, str]]) -> None:
-    """Lets a warp know what was released, each at the scope of the acquire."""
-    reached = [
-        known
-        for known, scope in releases
-        if not isinstance(known, Release) or known.reaches(group.number, block, scope)
+    """Orders a warp after what was released, each at the scope of the acquire."""
+    reached_records = [
+        record
+        for record, scope in releases
+        if not isinstance(record, Release) or record.reaches(group.number, block, scope)
     ]
-    if all(len(known) == 1 and group.number in known for known in reached):
+    if all(len(record) == 1 and group.number in record for record in reached_records):
         # Threads that wait in a loop read what hundreds of updates released, of one group most of the time.
-        pasts = [known[group.number] for known in reached]
+        pasts = [record[group.number] for record in reached_records]
         group.sanitizer.acquire([warp], functools.reduce(together, pasts, None))
         return
-    for known in reached:
-        group.sanitizer.acquire([warp], known.get(group.number))
-        others = {owner: clocks for owner, clocks in known.items() if owner != group.number}
+    for record in reached_records:
+        group.sanitizer.acquire([warp], record.get(group.number))
+        others = {owner: clocks for owner, clocks in record.items() if owner != group.number}
         if others:
             group.sanitizer.learn(warp, others)
 
@@ -191,9 +194,11 @@ def fence(fiber: Fiber, scope: str, *, acquires: bool = True, releases: bool = T
     for warp in fiber.warps:
         if acquires:
             block = int(warp) // group.warps_per_block
-            read = group.state.pop(("read", int(warp)), {})
-            narrow = [(known, SCOPES[min(SCOPES.index(scope), SCOPES.index(at))]) for known, at in read.values()]
+            records_read = group.state.pop(("read", int(warp)), {})
+            narrow = [
+                (clocks, SCOPES[min(SCOPES.index(scope), SCOPES.index(at))]) for clocks, at in records_read.values()
+            ]
             _learn(group, int(warp), block, narrow)
         if releases:
-            known = group.sanitizer.known_by(int(warp)) | {group.number: group.sanitizer.release(np.array([warp]))}
-            group.state["fenced", int(warp)] = known, scope
+            clocks = group.sanitizer.known_by(int(warp)) | {group.number: group.sanitizer.release(np.array([warp]))}
+            group.state["fenced", int(warp)] = clocks, scope

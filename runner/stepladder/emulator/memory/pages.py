@@ -12,9 +12,9 @@ _NOBODY, _DIFFERENT = -1, -2  # in place of the actor that wrote a page
 
 
 class Pages:
-    """A summary of the granules of each page, which tells most accesses that they have no finding.
+    """A summary of the granules of each page, by which most accesses are found to have no finding.
 
-    It may say too little and never too much: where it does not rule a finding out, each granule is looked at.
+    The summary is conservative: where it does not rule a finding out, each granule is checked.
 
     Attributes:
         per: granules of a page.
@@ -81,12 +81,12 @@ class Pages:
     def _each_once(self, touch: Touch) -> np.ndarray | slice:
         return np.unique(touch.places // self.per) if touch.pages is None else touch.pages.numbers
 
-    def wrote(self, touch: Touch, now: np.ndarray, *, asynchronously: bool) -> None:
+    def wrote(self, touch: Touch, times: np.ndarray, *, asynchronously: bool) -> None:
         """Notes a write.
 
         Args:
             touch: what is written.
-            now: the time of each actor of the touch.
+            times: the time of each actor of the touch.
             asynchronously: whether the write is through the async proxy.
         """
         pages = touch.pages
@@ -94,17 +94,17 @@ class Pages:
             self.writer[self.of(touch)] = _DIFFERENT
         else:
             self.writer[pages.numbers] = touch.actors
-            self.at[pages.numbers] = now
+            self.at[pages.numbers] = times
             self.asynchronous[pages.numbers] = asynchronously
 
-    def read(self, touch: Touch, now: np.ndarray) -> None:
+    def read(self, touch: Touch, times: np.ndarray) -> None:
         """Notes a read.
 
         Args:
             touch: what is read.
-            now: the time of each actor of the touch.
+            times: the time of each actor of the touch.
         """
-        self.read_at[touch.actors, self.of(touch)] = now
+        self.read_at[touch.actors, self.of(touch)] = times
 
     def reads_in_order(
         self, clocks: np.ndarray, touch: Touch, fenced: Callable[[int], np.ndarray] | None = None

@@ -62,8 +62,12 @@ def object_at(fiber: Fiber, address: int) -> Allocation | None:
         fiber: the threads that use the address.
         address: in bytes.
     """
-    found = _nearest(fiber, address)
-    return found if found is not None and found.address <= address <= found.address + found.size else None
+    allocation = _nearest(fiber, address)
+    return (
+        allocation
+        if allocation is not None and allocation.address <= address <= allocation.address + allocation.size
+        else None
+    )
 
 
 def first_element(view: MemRef) -> Value:
@@ -142,26 +146,26 @@ def parts(fiber: Fiber, op: Instruction, pointer: Value, *, shared: bool = False
     if shared:
         return [(fiber, fiber.group.shared, pointer)]
     if values.is_uniform(pointer):
-        found = [(fiber, _nearest(fiber, int(pointer)))]
+        candidates = [(fiber, _nearest(fiber, int(pointer)))]
     else:
         own = pointer[fiber.lanes]
         low, high = (_nearest(fiber, int(end)) for end in (own.min(), own.max()))
         if low is high:
-            found = [(fiber, low)]
+            candidates = [(fiber, low)]
         else:
             of_lane = {int(address): _nearest(fiber, int(address)) for address in np.unique(own)}
-            found = []
+            candidates = []
             for allocation in {id(allocation): allocation for allocation in of_lane.values()}.values():
                 mask = np.zeros(fiber.count, bool)
                 mask[fiber.lanes] = [of_lane[int(address)] is allocation for address in own]
-                found.append((narrowed(fiber, mask), allocation))
-    made = []
-    for part, allocation in found:
+                candidates.append((narrowed(fiber, mask), allocation))
+    result = []
+    for part, allocation in candidates:
         if allocation is None:
             part.group.sanitizer.report("out-of-bounds", f"there is no memory at {int(part.first(pointer)):#x}", op)
         else:
-            made.append((part, allocation, pointer - allocation.address))
-    return made
+            result.append((part, allocation, pointer - allocation.address))
+    return result
 
 
 def check_alignment(fiber: Fiber, op: Instruction, pointer: Value, alignment: int) -> None:
@@ -210,18 +214,18 @@ def read(
         shared: whether addresses are of shared memory, from its first byte.
     """
     rank, offsets = len(shape), _offsets(shape)
-    found, masks = [], []
+    parts_read, masks = [], []
     for part, allocation, start in parts(fiber, op, pointer, shared=shared):
         if allocation is part.group.window and not shared and _is_of_others(part, start):
-            found.append(_read_in_cluster(part, op, start, element, shape))
+            parts_read.append(_read_in_cluster(part, op, start, element, shape))
             masks.append(part.active)
             continue
         view, places = elements(allocation, start, element, offsets, rank)
-        found.append(memory.read(part, op, view, [places], shape))
+        parts_read.append(memory.read(part, op, view, [places], shape))
         masks.append(part.active)
-    if not found:
+    if not parts_read:
         return np.zeros(shape, element.dtype)
-    return found[0] if len(found) == 1 else values.merge(found, masks, fiber.count, rank)
+    return parts_read[0] if len(parts_read) == 1 else values.merge(parts_read, masks, fiber.count, rank)
 
 
 def write(
@@ -260,7 +264,7 @@ def _is_of_others(fiber: Fiber, address: Value) -> bool:
 
 
 def _in_cluster(
-    fiber: Fiber, op: Instruction, address: Value, element: Scalar, shape: tuple[int, ...], what: str
+    fiber: Fiber, op: Instruction, address: Value, element: Scalar, shape: tuple[int, ...], description: str
 ) -> memory.Access:
     """Returns the elements that threads access in the shared memory of blocks of their cluster: (lanes, elements)."""
     group = fiber.group
@@ -268,7 +272,7 @@ def _in_cluster(
     block = (address >> RANK_SHIFT) - 1
     block = np.where(block < 0, group.block_of_lane, block)
     if group.sanitizer.enabled:
-        synchronization.note_remote(fiber, op, block, what)
+        synchronization.note_remote(fiber, op, block, description)
     window, item, count = group.shared, element.bytes, int(np.prod(shape, dtype=int))
     places = (address % (1 << RANK_SHIFT))[fiber.lanes][:, None] // item + np.arange(count)
     inside = (places < window.size // item) & (block[fiber.lanes] < group.blocks)[:, None]

@@ -41,7 +41,7 @@ def check_global(sanitizer: Sanitizer, op: Instruction, touch: Touch, verb: str)
                 int(last.by[place]),
             )
             return
-    for number, (warp, time) in sanitizer.told.items():
+    for number, (warp, time) in sanitizer.last_synchronized.items():
         theirs = groups == number
         if theirs.any() and sanitizer.fenced_global[warp] < time:
             place = int(touch.places[theirs.argmax()])

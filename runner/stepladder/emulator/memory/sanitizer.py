@@ -176,14 +176,16 @@ class Sanitizer(GlobalChecks):
         else:
             self.check_initialized(op, touch, shadow)
         writer = shadow.writer[index]
-        unordered = self.clocks[touch.actors, writer] < shadow.written_at[index]
-        if unordered.any():  # rarely: the rest is looked at only then
-            unordered &= (writer >= 0) & (writer != touch.actors) & ~busy
-        if self.lone and unordered.any():
+        is_unordered = self.clocks[touch.actors, writer] < shadow.written_at[index]
+        if is_unordered.any():  # rarely: the rest is looked at only then
+            is_unordered &= (writer >= 0) & (writer != touch.actors) & ~busy
+        if self.lone and is_unordered.any():
             lanes = shadow.writing_lane[index]
-            unordered &= ~lone_arrivals.excused(self, touch.actors, writer, shadow.written_at[index], lanes, wrote=True)
-        if unordered.any():
-            first = int(unordered.argmax())
+            is_unordered &= ~lone_arrivals.excused(
+                self, touch.actors, writer, shadow.written_at[index], lanes, wrote=True
+            )
+        if is_unordered.any():
+            first = int(is_unordered.argmax())
             self.race(op, touch, first, verb, "wrote", int(writer[first]), int(shadow.written_by[places[first]]))
         if writes and not pages.follows_reads(self.clocks, touch):
             self.check_readers(op, touch, shadow)
@@ -215,15 +217,15 @@ class Sanitizer(GlobalChecks):
 
     def _check_busy(self, op: Instruction, touch: Touch, shadow: SharedShadow, busy: np.ndarray, verb: str) -> None:
         """Adds findings about bytes that an asynchronous copy writes, or that are of an mbarrier."""
-        held = touch.of(shadow.is_mbarrier)
-        for kind, wrong, what in (
-            ("mbarrier", busy & held, "which is part of an mbarrier that has not been invalidated"),
-            ("in-flight", busy & ~held, "while an asynchronous copy writes it: no wait for its completion"),
+        is_mbarrier = touch.of(shadow.is_mbarrier)
+        for kind, wrong, reason in (
+            ("mbarrier", busy & is_mbarrier, "which is part of an mbarrier that has not been invalidated"),
+            ("in-flight", busy & ~is_mbarrier, "while an asynchronous copy writes it: no wait for its completion"),
         ):
             if wrong.any():
                 place = touch.places[wrong.argmax()]
                 comma = "," if kind == "mbarrier" else ""
-                text = f"{verb} {self.where(touch.memory, place)}{comma} {what}"
+                text = f"{verb} {self.where(touch.memory, place)}{comma} {reason}"
                 self.add(kind, text, op, int(shadow.busy_writing[place]))
 
     def check_initialized(self, op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
@@ -252,12 +254,12 @@ class Sanitizer(GlobalChecks):
             touch: the write.
             shadow: of the memory.
         """
-        read = shadow.read_at[: self.actors, touch.shared_index]
-        late = read > self.clocks[np.atleast_1d(touch.actors), : self.actors].T
+        read_times = shadow.read_at[: self.actors, touch.shared_index]
+        late = read_times > self.clocks[np.atleast_1d(touch.actors), : self.actors].T
         late &= np.arange(self.actors)[:, None] != touch.actors
         for warp in {warp for warp, _ in self.lone}:
             lanes = touch.of(shadow.reading_lane)
-            late[warp] &= ~lone_arrivals.excused(self, touch.actors, warp, read[warp], lanes, wrote=False)
+            late[warp] &= ~lone_arrivals.excused(self, touch.actors, warp, read_times[warp], lanes, wrote=False)
         if late.any():
             actor, first = (int(number[0]) for number in np.nonzero(late))
             self.race(op, touch, first, "writes", "read", actor, int(shadow.read_by[touch.places[first]]))
@@ -272,9 +274,9 @@ class Sanitizer(GlobalChecks):
             asynchronously: whether it is through the async proxy.
         """
         shadow = self.shadow_of(touch.memory)
-        now = self.clocks[touch.actors, touch.actors]
+        times = self.clocks[touch.actors, touch.actors]
         if touch.lanes is not None:
-            self.touched[touch.actors] = now
+            self.touched_at[touch.actors] = times
         if writes:
             touch.put(shadow.atomically, False)
         if isinstance(shadow, GlobalShadow):
@@ -282,21 +284,21 @@ class Sanitizer(GlobalChecks):
             last.any = True
             touch.put(last.owner, self.group.number + 1)
             touch.put(last.actor, touch.actors)
-            touch.put(last.at, now)
+            touch.put(last.at, times)
             touch.put(last.by, op.number)
             return
         index = touch.shared_index
         if writes:
-            shadow.pages.wrote(touch, now, asynchronously=asynchronously)
+            shadow.pages.wrote(touch, times, asynchronously=asynchronously)
             shadow.initialized[index] = True
             shadow.writer[index] = touch.actors
-            shadow.written_at[index] = now
+            shadow.written_at[index] = times
             shadow.written_by[index] = op.number
             shadow.asynchronously[index] = asynchronously
             lanes_of_warps.note(shadow.pages, shadow.writing_lane, touch)
         else:
-            shadow.pages.read(touch, now)
-            shadow.read_at[touch.actors, index] = now
+            shadow.pages.read(touch, times)
+            shadow.read_at[touch.actors, index] = times
             shadow.read_by[index] = op.number
             lanes_of_warps.note(shadow.pages, shadow.reading_lane, touch)
 
@@ -324,9 +326,9 @@ class Sanitizer(GlobalChecks):
 
     def begin_write(self, op: Instruction, touch: Touch, *, updates: bool = False, proxy: bool = True) -> None:
         """An asynchronous copy begins to write: until `end_write` no thread may access these bytes of shared memory;
-        those of global memory may be accessed by who knows what the actor of `touch` has done.
+        those of global memory only actors that are ordered after the actor of `touch`.
 
-        With `updates` it combines what it brings with what memory holds: it is in no race with other updates. With
+        With `updates` it combines its data with what memory holds: it is in no race with other updates. With
         `proxy` it does so through the async proxy.
         """
         if updates:

@@ -39,18 +39,20 @@ def _result(finding: Finding, file: str, rule: int) -> dict[str, Any]:
         "occurrenceCount": finding.count,
     }
     if finding.other:
-        related = _location(finding.other_location, file)
-        result["relatedLocations"] = [{**related, "message": {"text": f"the other operation is {finding.other}"}}]
+        other_location = _location(finding.other_location, file)
+        result["relatedLocations"] = [
+            {**other_location, "message": {"text": f"the other operation is {finding.other}"}}
+        ]
     return result
 
 
 def _location(text: str, file: str) -> dict[str, Any]:
     """Returns a location `file:line:column` as SARIF has it; only the file where the text is another."""
-    found = _LOCATION.fullmatch(text)
-    physical: dict[str, Any] = {"artifactLocation": {"uri": found["file"] if found else file}}
-    if found:
-        region = {"startLine": int(found["line"])}
-        if found["column"]:
-            region["startColumn"] = int(found["column"])
+    match = _LOCATION.fullmatch(text)
+    physical: dict[str, Any] = {"artifactLocation": {"uri": match["file"] if match else file}}
+    if match:
+        region = {"startLine": int(match["line"])}
+        if match["column"]:
+            region["startColumn"] = int(match["column"])
         physical["region"] = region
     return {"physicalLocation": physical}

@@ -68,12 +68,12 @@ class SharedShadow:
         self.pages.end_read(touch)
 
     def room_for(self, actors: int) -> None:
-        """Makes room for more actors.
+        """Extends the arrays for more actors.
 
         Args:
             actors: how many there are in all.
         """
-        # Memory of zeros takes no room: only what the actors that have read anything have is copied.
+        # Pages of zeros are not resident: only the rows of actors that have read anything are copied.
         readers = np.flatnonzero(self.pages.read_at.any(axis=1))
         for of in (self, self.pages):
             read_at = np.zeros((actors, of.read_at.shape[1]), np.int32)
@@ -85,7 +85,7 @@ class Last:
     """The last write, or the last read, of each granule of global memory.
 
     Attributes:
-        owner: the number of the group of blocks plus one, 0 where there is none; memory of zeros takes no room.
+        owner: the number of the group of blocks plus one, 0 where there is none; pages of zeros are not resident.
         actor, at, by: which actor of that, when, and by which instruction.
         any: whether there is any.
     """
@@ -132,5 +132,5 @@ def joined(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """
     if len(left) != len(right):
         size = max(len(left), len(right))
-        left, right = (np.pad(known, (0, size - len(known))) for known in (left, right))
+        left, right = (np.pad(clock, (0, size - len(clock))) for clock in (left, right))
     return np.maximum(left, right)

@@ -42,12 +42,12 @@ class Rows:
         Args:
             array: with one element for each granule.
         """
-        skipped, begin = divmod(self.first, self.pitch)
+        skipped_rows, begin = divmod(self.first, self.pitch)
         if begin + self.width <= self.pitch:
             # All rows of the matrix but what its last one lacks: such a view takes less than one with strides.
             rows = array[: len(array) // self.pitch * self.pitch].reshape(-1, self.pitch)
-            if skipped + self.count <= len(rows):
-                return rows[skipped : skipped + self.count, begin : begin + self.width]
+            if skipped_rows + self.count <= len(rows):
+                return rows[skipped_rows : skipped_rows + self.count, begin : begin + self.width]
         return np.lib.stride_tricks.as_strided(
             array[self.first :],
             (self.count, self.width),

@@ -67,16 +67,16 @@ def _check(
     reads: bool,
 ) -> None:
     """Checks an update, given where another update was the last write."""
-    rest, updated = touch.where(~is_update), touch.where(is_update)
-    if rest.places.size:
+    other_touch, updated_touch = touch.where(~is_update), touch.where(is_update)
+    if other_touch.places.size:
         if isinstance(shadow, SharedShadow) and reads:
-            sanitizer.check_initialized(op, rest, shadow)
-        sanitizer.check(op, rest, writes=True)
-    if updated.places.size:
+            sanitizer.check_initialized(op, other_touch, shadow)
+        sanitizer.check(op, other_touch, writes=True)
+    if updated_touch.places.size:
         if isinstance(shadow, GlobalShadow):
-            sanitizer.check_global(op, updated, shadow.read, True, "read")
+            sanitizer.check_global(op, updated_touch, shadow.read, True, "read")
         else:
-            sanitizer.check_readers(op, updated, shadow)
+            sanitizer.check_readers(op, updated_touch, shadow)
 
 
 def begin(op: Instruction, touch: Touch, shadow: SharedShadow) -> None:
@@ -99,8 +99,8 @@ def end(touch: Touch, shadow: SharedShadow) -> None:
         touch: the object that was given to `begin`.
         shadow: of the memory.
     """
-    left = touch.of(shadow.updating) - 1
-    touch.put(shadow.updating, left)
-    shadow.busy_writing[touch.places[left == 0]] = -1
-    if not left.any():
+    updates_left = touch.of(shadow.updating) - 1
+    touch.put(shadow.updating, updates_left)
+    shadow.busy_writing[touch.places[updates_left == 0]] = -1
+    if not updates_left.any():
         shadow.pages.end_write(touch)

@@ -47,9 +47,9 @@ def tensor_map_at(machine: Machine, address: int) -> tma.Descriptor | str | None
         machine: that the kernel is launched on.
         address: of the descriptor: a kernel's parameter, or global memory that a kernel has written it to.
     """
-    given = machine.globals.get(("tensor map", address))
-    if given is not None:
-        return given
+    descriptor = machine.globals.get(("tensor map", address))
+    if descriptor is not None:
+        return descriptor
     memory = machine.heap.find(address)
     if memory is None or address + tensor_maps.BYTES > memory.address + memory.size:
         return None
@@ -101,11 +101,11 @@ class Argument:
     def positions(self) -> np.ndarray:
         """Returns where the elements of an array are in its memory, counted in elements, in the shape of the array."""
         assert isinstance(self.type, core_types.Buffer)
-        found = np.full((), self.type.offset or 0, np.int64)
+        places = np.full((), self.type.offset or 0, np.int64)
         for size, stride in zip(self.type.static_shape, self.type.strides):
             assert stride is not None
-            found = found[..., None] + np.arange(size) * stride
-        return found
+            places = places[..., None] + np.arange(size) * stride
+        return places
 
     def placed(
         self, machine: Machine, array: np.ndarray, name: str, before: Sequence[Allocation | None] = ()
@@ -126,9 +126,9 @@ class Argument:
         if not places.size or int(places.max()) + 1 == places.size:
             return machine.heap.array(array, name)
         item = self.type.element.bytes
-        made = machine.heap.allocate((int(places.max()) + 1) * item, name)
-        made.typed(self.type.element.dtype)[places] = array
-        return made
+        allocation = machine.heap.allocate((int(places.max()) + 1) * item, name)
+        allocation.typed(self.type.element.dtype)[places] = array
+        return allocation
 
     def held(self, allocation: Allocation) -> np.ndarray:
         """Returns the elements of the array that an allocation contains.
@@ -203,13 +203,13 @@ def _scalar(name: str, text: str) -> core_types.Scalar:
     Raises:
         StepladderError: there is none with this name.
     """
-    found = _decoded(name)
-    if not isinstance(found, core_types.Scalar):
+    type_ = _decoded(name)
+    if not isinstance(type_, core_types.Scalar):
         raise StepladderError(
             f"argument '{text}' has the element type '{name}', which there is not",
             notes=["accepted: element types of MLIR, such as f16, bf16, f32, f64, i8, i32 and f8E4M3FN"],
         )
-    return found
+    return type_
 
 
 @functools.cache
@@ -255,28 +255,41 @@ def from_arguments(
     Raises:
         StepladderError: an argument that the emulator has no form for.
     """
-    found: list[Argument] = []
+    result: list[Argument] = []
     roles = [argument.role for argument in arguments]
     for number, argument in enumerate(arguments):
-        shared = roles.index(argument.role) if argument.role in roles[:number] else None
+        shared_with = roles.index(argument.role) if argument.role in roles[:number] else None
         element = _scalar(argument.element_type, argument.name)
         if argument.by_value:
-            found.append(Argument(argument.name, element))
+            result.append(Argument(argument.name, element))
             continue
         type_ = _array(element, argument.shape)
         if argument.descriptor is None:
-            found.append(Argument(argument.name, type_, shared=shared))
+            result.append(Argument(argument.name, type_, shared=shared_with))
             continue
-        seen = descriptors[argument.descriptor]
-        swizzle = int(seen.swizzle.removesuffix("b")) if seen.swizzle != "none" else 0
-        if seen.interleave != "none" or seen.oob_fill != "zero":
+        descriptor = descriptors[argument.descriptor]
+        swizzle = int(descriptor.swizzle.removesuffix("b")) if descriptor.swizzle != "none" else 0
+        if descriptor.interleave != "none" or descriptor.oob_fill != "zero":
             raise StepladderError(
-                f"the TMA descriptor of {argument.name} has interleave {seen.interleave} and fills with "
-                f"{seen.oob_fill}: the emulator knows interleave none that fills with zero"
+                f"the TMA descriptor of {argument.name} has interleave {descriptor.interleave} and fills with "
+                f"{descriptor.oob_fill}: the emulator knows interleave none that fills with zero"
             )
-        strides = (*(stride // element.bytes for stride in seen.strides), 1)
-        found.append(Argument(argument.name, type_, 0, seen.box, swizzle, seen.shape, strides, "", shared, seen.offset))
-    return found
+        strides = (*(stride // element.bytes for stride in descriptor.strides), 1)
+        result.append(
+            Argument(
+                argument.name,
+                type_,
+                0,
+                descriptor.box,
+                swizzle,
+                descriptor.shape,
+                strides,
+                "",
+                shared_with,
+                descriptor.offset,
+            )
+        )
+    return result
 
 
 def from_texts(texts: Sequence[str]) -> list[Argument]:
@@ -288,16 +301,16 @@ def from_texts(texts: Sequence[str]) -> list[Argument]:
     Raises:
         StepladderError: a text that describes none.
     """
-    found = []
+    arguments = []
     for text in texts:
         if array := _ARRAY.fullmatch(text):
-            found.append(_array_of(text, array))
+            arguments.append(_array_of(text, array))
         elif scalar := _NUMBER.fullmatch(text):
             type_ = _scalar(scalar["type"], text)
-            found.append(Argument("", type_, _number(scalar["value"], type_, text)))
+            arguments.append(Argument("", type_, _number(scalar["value"], type_, text)))
         else:
             raise StepladderError(f"argument '{text}' must be {FORMS}")
-    return found
+    return arguments
 
 
 def _array_of(text: str, parts: re.Match[str]) -> Argument:
@@ -329,9 +342,9 @@ def _number(text: str, type_: core_types.Scalar, argument: str) -> float:
     if not re.fullmatch(r"-?\d+", text):
         raise StepladderError(f"argument '{argument}' is not an integer, and {type_.name} has no others")
     value = int(text)
-    least = 0 if type_.width == 1 else -(1 << (type_.width - 1))
-    if not least <= value < 1 << type_.width:
+    smallest = 0 if type_.width == 1 else -(1 << (type_.width - 1))
+    if not smallest <= value < 1 << type_.width:
         raise StepladderError(
-            f"argument '{argument}' does not fit {type_.name}, which goes from {least} to {(1 << type_.width) - 1}"
+            f"argument '{argument}' does not fit {type_.name}, which goes from {smallest} to {(1 << type_.width) - 1}"
         )
     return wrap(value, type_.width)

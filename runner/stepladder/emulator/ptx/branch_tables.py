@@ -22,15 +22,15 @@ def lowered(body: Sequence[syntax.Item]) -> list[syntax.Item]:
         for item, behind in zip(body, body[1:])
         if isinstance(item, syntax.Label) and isinstance(behind, syntax.BranchTargets)
     }
-    found: list[syntax.Item] = []
+    items: list[syntax.Item] = []
     for number, item in enumerate(body):
         if isinstance(item, syntax.BranchTargets) or (isinstance(item, syntax.Label) and item.name in tables):
             continue
         if isinstance(item, syntax.Statement) and item.opcode[:2] == _BRANCH and _table(item) in tables:
-            found += _compared(item, tables[_table(item)], number)
+            items += _compared(item, tables[_table(item)], number)
         else:
-            found.append(item)
-    return found
+            items.append(item)
+    return items
 
 
 def _table(branch: syntax.Statement) -> str:

@@ -26,22 +26,24 @@ def addresses(module: syntax.Module) -> dict[str, int]:
     Args:
         module: that has them.
     """
-    named = {value for variable in module.variables for value in variable.values if isinstance(value, str)}
+    used_names = {value for variable in module.variables for value in variable.values if isinstance(value, str)}
     for function in module.functions:
-        named |= _named(function.body) if function.body is not None else set()
-    names = [function.name for function in module.functions if function.body is not None and function.name in named]
+        used_names |= _named(function.body) if function.body is not None else set()
+    names = [
+        function.name for function in module.functions if function.body is not None and function.name in used_names
+    ]
     return {name: _FIRST_FUNCTION + _APART * number for number, name in enumerate(names)}
 
 
 def _named(block: syntax.Block) -> set[str]:
     """Returns the names of all operands, without the functions that calls name."""
-    found: set[str] = set()
+    names: set[str] = set()
     for item in block.body:
         if isinstance(item, syntax.Block):
-            found |= _named(item)
+            names |= _named(item)
         elif isinstance(item, syntax.Statement) and item.opcode[0] != "call":
-            found = found.union(*map(syntax.names_in, item.operands))
-    return found
+            names = names.union(*map(syntax.names_in, item.operands))
+    return names
 
 
 def callee_of(statement: syntax.Statement) -> str:
@@ -80,11 +82,11 @@ def in_place(
     Raises:
         StepladderError: another number of variables than the function has, or what is no variable in memory.
     """
-    returned, given = _lists(statement)
-    for kind, wanted, names in (("returns", function.returned, returned), ("takes", function.parameters, given)):
-        if len(wanted) != len(names):
-            raise StepladderError(f"{function.name} {kind} {len(wanted)} variables, and the call names {len(names)}")
-        for variable, name in zip(wanted, names):
+    results, arguments = _lists(statement)
+    for kind, variables, names in (("returns", function.returned, results), ("takes", function.parameters, arguments)):
+        if len(variables) != len(names):
+            raise StepladderError(f"{function.name} {kind} {len(variables)} variables, and the call names {len(names)}")
+        for variable, name in zip(variables, names):
             place = scope.variable(str(name))
             if variable.space != "param" or place is None:
                 raise StepladderError(
@@ -127,32 +129,32 @@ def by_address(
         return syntax.Statement(tuple(opcode.split(".")), operands, guard, statement.line, statement.column)
 
     place = next(place for place, operand in enumerate(statement.operands) if isinstance(operand, syntax.Name))
-    returned, given = _lists(statement)
-    known = {name: address for name in functions if isinstance(address := outer.variables.get(name), int)}
-    meant = {
+    results, arguments = _lists(statement)
+    known_addresses = {name: address for name in functions if isinstance(address := outer.variables.get(name), int)}
+    candidates = {
         name: function
         for name, function in functions.items()
-        if name in known
-        and (len(function.returned), len(function.parameters)) == (len(returned), len(given))
+        if name in known_addresses
+        and (len(function.returned), len(function.parameters)) == (len(results), len(arguments))
         and name not in inside
     }
-    if not meant:
+    if not candidates:
         yield made("trap")
         return
     predicate, number = syntax.Name("%is_function"), syntax.Name("%function")
-    table, labels = "$functions", [syntax.Name(f"$call {name}") for name in meant]
+    table, labels = "$functions", [syntax.Name(f"$call {name}") for name in candidates]
     yield syntax.Registers("pred", ((predicate.text, 0),))
     yield syntax.Registers("b32", ((number.text, 0),))
-    yield made("mov.b32", number, syntax.Number(len(meant)))
-    for count, name in enumerate(meant):
-        yield made("setp.eq.u64", predicate, statement.operands[place], syntax.Number(known[name]))
+    yield made("mov.b32", number, syntax.Number(len(candidates)))
+    for count, name in enumerate(candidates):
+        yield made("setp.eq.u64", predicate, statement.operands[place], syntax.Number(known_addresses[name]))
         yield made("mov.b32", number, syntax.Number(count), guard=syntax.Guard(predicate))
     yield syntax.Label(table)
     yield syntax.BranchTargets(tuple(labels))
     yield made("brx.idx", number, syntax.Name(table))
-    for name, label in zip(meant, labels):
+    for name, label in zip(candidates, labels):
         yield syntax.Label(label.text)
-        after = statement.operands[place + 1 : place + 2] if given else ()
+        after = statement.operands[place + 1 : place + 2] if arguments else ()
         yield made(".".join(statement.opcode), *statement.operands[:place], syntax.Name(name), *after)
         yield made("bra", syntax.Name("$called"))
     yield syntax.Label("$called")

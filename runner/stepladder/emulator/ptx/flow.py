@@ -1,8 +1,8 @@
 """The statements of a function, or of inline PTX, made into instructions: blocks, branches, and where threads meet.
 
-Threads that part at a branch come together as `core.control_flow` says: at its immediate post-dominator. A guard of an
-instruction that threads wait or end in becomes a branch around it. A loop of pure instructions around one that asks
-for what others change waits for that (`Flow._mark_spins`).
+Threads that diverge at a branch reconverge at its immediate post-dominator, as in `core.control_flow`. A guard of an
+instruction that threads wait or end in becomes a branch around it. A loop of pure instructions around one that polls
+a value that others change waits for a change (`Flow._mark_spins`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.program import Builder, Instruction
     from stepladder.emulator.core.values import Value
 
-# A trap is left out: what follows it is where threads that did not come to it meet again.
+# Not a trap: what follows it is where threads that did not reach it reconverge.
 _ENDS = ("ret", "exit")
 
 
 @dataclass
 class _Line:
-    """An instruction, the names around it, and what the loop that waits for its answer is known by."""
+    """An instruction, the names around it, and the key of the loop that waits for its result."""
 
     statement: syntax.Statement
     scope: Scope
@@ -212,12 +212,12 @@ class Flow:
     def _successors(self, number: int) -> list[int]:
         """Returns the successors of a part: the target of its branch, and the next part."""
         part = self.parts[number]
-        found = []
+        successors = []
         if part.branch is not None:
-            found.append(self._target(part.branch))
+            successors.append(self._target(part.branch))
         if not part.ends:
-            found.append(number + 1)
-        return found
+            successors.append(number + 1)
+        return successors
 
     def _target(self, line: _Line) -> int:
         operand = line.statement.operands[0] if line.statement.operands else None
@@ -285,8 +285,8 @@ class Flow:
                 )
             else:
                 attributes = {"negated": statement.guard.negated}
-                emitted = self.builder.emit(self.name(statement), _branch, (register.slot,), (), attributes)
-                self.branches.append((emitted, number, successors[0]))
+                instruction = self.builder.emit(self.name(statement), _branch, (register.slot,), (), attributes)
+                self.branches.append((instruction, number, successors[0]))
         self.builder.location = outer
 
     def _finish(self, graph: Graph, outputs: Sequence[int]) -> None:
@@ -302,13 +302,13 @@ class Flow:
     # Loops that wait.
 
     def _mark_spins(self, graph: Graph, order: Sequence[int]) -> list[tuple[object, set[int]]]:
-        """Tells instructions that ask whether a loop asks again and does nothing else; returns these loops.
+        """Marks the instruction that polls in each loop that does nothing else; returns these loops.
 
-        Such a loop waits for what it asks for, whatever ends it: its instruction blocks until there is another answer.
+        Such a loop waits for a change, whatever ends it: its instruction blocks until it has another result.
         """
         pure = {number for number in order if all(self._is_pure(line) for line in self.parts[number].lines)}
         after = {number: {other for other in graph.successors[number] if other in pure} for number in pure}
-        found = []
+        spins = []
         for number in order:
             if number not in pure or not any(self._asks(line) for line in self.parts[number].lines):
                 continue
@@ -316,8 +316,8 @@ class Flow:
             asking = [line for other in loop for line in self.parts[other].lines if self._asks(line)]
             if loop and len(asking) == 1 and not self._carries(loop):
                 asking[0].spin = object()
-                found.append((asking[0].spin, loop))
-        return found
+                spins.append((asking[0].spin, loop))
+        return spins
 
     def _is_pure(self, line: _Line) -> bool:
         family = registry.find(line.statement.opcode)
@@ -329,50 +329,50 @@ class Flow:
 
     def _carries(self, loop: set[int]) -> bool:
         """Whether a loop of pure instructions hands registers on to its next turn: then turns differ."""
-        written: set[str] = set()
+        written_names: set[str] = set()
         early: set[str] = set()
         for number in sorted(loop):
             part = self.parts[number]
             for line in part.lines:
                 target, *sources = line.statement.operands or (syntax.Sink(),)
                 guard = line.statement.guard
-                read = {name for source in sources for name in syntax.names_in(source)}
-                read |= {guard.name.text} | syntax.names_in(target) if guard is not None else set()
-                early |= read - written
-                written |= syntax.names_in(target)
+                read_names = {name for source in sources for name in syntax.names_in(source)}
+                read_names |= {guard.name.text} | syntax.names_in(target) if guard is not None else set()
+                early |= read_names - written_names
+                written_names |= syntax.names_in(target)
             if part.branch is not None and part.branch.statement.guard is not None:
-                early |= {part.branch.statement.guard.name.text} - written
-        return bool(early & written)
+                early |= {part.branch.statement.guard.name.text} - written_names
+        return bool(early & written_names)
 
     def _is_ignored(self, statement: syntax.Statement) -> bool:
         """Whether no instruction reads what a statement writes first, which is no output of inline PTX either."""
-        written = str(statement.operands[0]) if statement.operands else "$"
-        return not written.startswith("$") and written not in self.read
+        target = str(statement.operands[0]) if statement.operands else "$"
+        return not target.startswith("$") and target not in self.read
 
-    def _reset(self, spins: list[tuple[object, set[int]]], entered: Sequence[int]) -> None:
+    def _reset(self, spins: list[tuple[object, set[int]]], entry_parts: Sequence[int]) -> None:
         """Emits that loops that wait begin anew, where some parts are entered from outside of them."""
-        keys = [key for key, loop in spins if any(number in loop for number in entered)]
+        keys = [key for key, loop in spins if any(number in loop for number in entry_parts)]
         if keys:
             self.builder.emit("loop", _begin_anew, (), (), {"keys": keys})
 
 
 def _reached(after: dict[int, set[int]], start: int) -> set[int]:
     """Returns the parts that can be reached from one by at least one step."""
-    found: set[int] = set()
-    rest = list(after[start])
-    while rest:
-        number = rest.pop()
-        if number not in found:
-            found.add(number)
-            rest += after[number]
-    return found
+    reached: set[int] = set()
+    pending = list(after[start])
+    while pending:
+        number = pending.pop()
+        if number not in reached:
+            reached.add(number)
+            pending += after[number]
+    return reached
 
 
 def _initial(fiber: Fiber, op: Instruction) -> Value:
     """Sets what is constant, and registers that hold anything."""
-    found = [value(fiber) if callable(value) else value for value in op.attributes["constants"]]
-    found += op.attributes["undefined"]
-    return found[0] if len(found) == 1 else tuple(found)
+    initial_values = [value(fiber) if callable(value) else value for value in op.attributes["constants"]]
+    initial_values += op.attributes["undefined"]
+    return initial_values[0] if len(initial_values) == 1 else tuple(initial_values)
 
 
 def _begin_anew(fiber: Fiber, op: Instruction) -> None:
@@ -385,14 +385,14 @@ def _begin_anew(fiber: Fiber, op: Instruction) -> None:
 def _branch(fiber: Fiber, op: Instruction, predicate: Value) -> None:
     """Branches where a predicate holds; both ways where threads differ."""
     predicate = fiber.agreed(predicate)
-    negated, join_at = op.attributes["negated"], op.attributes["join"]
+    is_negated, join_at = op.attributes["negated"], op.attributes["join"]
     if not isinstance(predicate, np.ndarray):
-        if bool(predicate) != negated:
+        if bool(predicate) != is_negated:
             fiber.place = op.attributes["to"]
         return
     if join_at is not None and not (fiber.stack and fiber.stack[-1].place == join_at):
         fiber.stack.append(Convergence(fiber.group, join_at, op.attributes["slots"], fiber.active))
-    other = fiber.split(fiber.active & (predicate != negated))
+    other = fiber.split(fiber.active & (predicate != is_negated))
     other.place = op.attributes["to"]
     fiber.group.ready.appendleft(other)
     fiber.group.ready.appendleft(fiber)

@@ -87,7 +87,7 @@ _UNSIGNED, _UNORDERED = "lo|ls|hi|hs", "equ|neu|ltu|leu|gtu|geu|num|nan"
 _COMBINE = "[and|or|xor]"
 
 
-def _compared(sources: dict[str, str], flushed: str) -> tuple[str, ...]:
+def _compared(sources: dict[str, str], flushed_form: str) -> tuple[str, ...]:
     """Returns the rows of comparisons, by what is compared."""
     floats = f"{_EQUAL}|{_ORDER}|{_UNORDERED}"
     return (
@@ -95,7 +95,7 @@ def _compared(sources: dict[str, str], flushed: str) -> tuple[str, ...]:
         f"{_EQUAL} {_COMBINE} {sources['bits']}",
         f"{_UNSIGNED} {_COMBINE} {sources['unsigned']}",
         f"{floats} {_COMBINE} {sources['floats']}",
-        f"{floats} {_COMBINE} [ftz] {flushed}",
+        f"{floats} {_COMBINE} [ftz] {flushed_form}",
     )
 
 

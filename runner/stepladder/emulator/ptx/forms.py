@@ -21,7 +21,7 @@ from stepladder.runtime.errors import StepladderError
 
 _TYPES = re.compile(r"[sub]\d+(x\d)?|(b|t)?f\d+(x2)?|e\dm\d(x\d)?|pred")
 _ROUNDINGS = ("rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "rna")
-# Kinds of modifiers whose order says what each is for.
+# Kinds of modifiers whose meaning depends on their order.
 _ORDERED = {
     "type": _TYPES,
     "space": re.compile(r"global|local|const|(shared|param)(::\w+)?"),
@@ -46,7 +46,7 @@ Row = tuple[Slot, ...]
 class _Fit:
     """How modifiers fit a row: those that have no slot, where the first of them is, and the slots that lack one.
 
-    Of rows that are as near, that is meant which the first modifiers fit; but a rounding says less than types.
+    Of rows that are equally near, the one that the first modifiers fit is meant; types count more than a rounding.
     """
 
     extra: tuple[str, ...]
@@ -68,7 +68,7 @@ def check(opcode: tuple[str, ...], family: str, target: str = "") -> None:
         target: such as "sm_90a"; empty where it is not known.
 
     Raises:
-        StepladderError: a form that PTX does not have; says what it has. Or a modifier that no form has.
+        StepladderError: a form that PTX does not have; the message names what it has. Or a modifier that no form has.
     """
     wrong = _problem(opcode, family, target)
     if wrong is not None:
@@ -130,14 +130,14 @@ def _fit(row: Row, modifiers: tuple[str, ...]) -> _Fit:
         kind = _kind(modifier)
         fitting = [slot for slot in free if slot.kind == kind]
         if kind:
-            required = next((number for number, slot in enumerate(fitting) if not slot.is_optional), len(fitting))
-            fitting = fitting[: required + 1]
-        taken = next((slot for slot in fitting if modifier in slot.names), None)
-        if taken is None:
+            required_count = next((number for number, slot in enumerate(fitting) if not slot.is_optional), len(fitting))
+            fitting = fitting[: required_count + 1]
+        slot_of_modifier = next((slot for slot in fitting if modifier in slot.names), None)
+        if slot_of_modifier is None:
             first = first if extra else place
             extra.append(modifier)
         else:
-            free.remove(taken)
+            free.remove(slot_of_modifier)
     return _Fit(tuple(extra), first, tuple(slot for slot in free if not slot.is_optional))
 
 
@@ -148,10 +148,10 @@ def _is_whole(fit: _Fit) -> bool:
 def _text(fits: Sequence[_Fit]) -> str:
     """Returns what is wrong with a form, by the rows that are nearest."""
     names = dict.fromkeys(name for fit in fits for slot in fit.missing[:1] for name in slot.names)
-    wanted = f"{'one of ' if len(names) > 1 else ''}.{', .'.join(names)}" if names else ""
+    expectation = f"{'one of ' if len(names) > 1 else ''}.{', .'.join(names)}" if names else ""
     if not fits[0].extra:
-        return f"without {wanted}"
+        return f"without {expectation}"
     extra = fits[0].extra[0]
     if extra in names:
         return f"with .{extra} in this place"
-    return f"with .{extra}" + (f": expected {wanted}" if wanted else "")
+    return f"with .{extra}" + (f": expected {expectation}" if expectation else "")

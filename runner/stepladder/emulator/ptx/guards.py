@@ -29,8 +29,8 @@ class Guarded:
 
     __slots__ = ("execute", "negated", "results")
 
-    def __init__(self, execute: Callable, negated: bool, results: int) -> None:
-        self.execute, self.negated, self.results = execute, negated, results
+    def __init__(self, execute: Callable, is_negated: bool, results: int) -> None:
+        self.execute, self.negated, self.results = execute, is_negated, results
 
     def __call__(self, fiber: Fiber, op: Instruction, predicate: Value, *operands: Value) -> Value:
         """Returns the results for all threads of a fiber."""
@@ -42,9 +42,9 @@ class Guarded:
                 return before[0] if results == 1 else before
             return self.execute(fiber, op, *operands)
         mask = fiber.active & (predicate != self.negated)
-        found = self.execute(narrowed(fiber, mask), op, *operands)
+        result = self.execute(narrowed(fiber, mask), op, *operands)
         if not results:
             return None
-        after = [found] if results == 1 else found
-        merged = [values.merge([new, old], [mask, ~mask], fiber.count) for new, old in zip(after, before)]
-        return merged[0] if results == 1 else merged
+        after = [result] if results == 1 else result
+        merged_results = [values.merge([new, old], [mask, ~mask], fiber.count) for new, old in zip(after, before)]
+        return merged_results[0] if results == 1 else merged_results

@@ -68,10 +68,10 @@ class _Fragment:
         return register
 
     def lower(self, outputs: Sequence[int]) -> None:
-        """Emits what the text says; `outputs` are slots that it writes.
+        """Emits the instructions of the text; `outputs` are slots that it writes.
 
         Raises:
-            StepladderError: text that is no PTX, or that the emulator does not know.
+            StepladderError: text that is no PTX, or that the emulator does not support.
         """
         location = self.builder.location
         try:
@@ -115,11 +115,11 @@ def width_of(type_: Type) -> int:
 
 def _into(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     """Makes bits of registers of values."""
-    made = tuple(
+    register_values = tuple(
         _bits(fiber, value, type_, width)
         for value, type_, width in zip(operands, op.attributes["types"], op.attributes["widths"])
     )
-    return made[0] if len(made) == 1 else made
+    return register_values[0] if len(register_values) == 1 else register_values
 
 
 def _bits(fiber: Fiber, value: Value, type_: Type, width: int) -> Value:
@@ -150,8 +150,8 @@ def _value(fiber: Fiber, op: Instruction, bits: Value, type_: Type) -> Value:
 
 def _out_of(fiber: Fiber, op: Instruction, *registers: Value) -> Value:
     """Makes values of results of bits."""
-    found = tuple(_value(fiber, op, bits, type_) for bits, type_ in zip(registers, op.result_types))
-    return found[0] if len(found) == 1 else found
+    results = tuple(_value(fiber, op, bits, type_) for bits, type_ in zip(registers, op.result_types))
+    return results[0] if len(results) == 1 else results
 
 
 def _struct(fiber: Fiber, op: Instruction, *registers: Value) -> Value:
@@ -185,7 +185,7 @@ def _type_of(form: Layout) -> Type:
 
 @lowers("llvm.inline_asm")
 def lower_inline_asm(builder: Builder, op: ir.Operation) -> None:
-    """`llvm.inline_asm`: what its text says."""
+    """`llvm.inline_asm`: the instructions of its text."""
     attributes = decode_attributes(op)
     text = attributes["asm_string"].replace("$$", "\0")
     constraints = [item for item in attributes["constraints"].split(",") if item and item[0] != "~"]
@@ -204,13 +204,13 @@ def lower_inline_asm(builder: Builder, op: ir.Operation) -> None:
     for number, (constraint, type_) in enumerate(zip(outputs, kinds)):
         fragment.bind(number, _width(builder, constraint, type_))
     _take(fragment, op, inputs, len(outputs))
-    written = [fragment.registers[number].slot for number in range(len(outputs))]
-    fragment.lower(written)
+    result_slots = [fragment.registers[number].slot for number in range(len(outputs))]
+    fragment.lower(result_slots)
     if len(outputs) > 1:
-        builder.emit(op.name, _struct, written, builder.defined(op.results), {"fields": kinds})
+        builder.emit(op.name, _struct, result_slots, builder.defined(op.results), {"fields": kinds})
         whole_sums.take_struct(builder, op, start, _bits)
     elif outputs:
-        builder.emit(op.name, _out_of, written, builder.defined(op.results))
+        builder.emit(op.name, _out_of, result_slots, builder.defined(op.results))
 
 
 def _results(result_types: list, count: int) -> list:
@@ -236,7 +236,7 @@ def _with_numbers(op: ir.Operation, text: str, inputs: list[str], outputs: int) 
 
 
 def _width(builder: Builder, constraint: str, type_: Type) -> int:
-    """Returns the width of the register that a constraint asks for."""
+    """Returns the width of the register that a constraint requires."""
     letter = constraint.lstrip("=&+")
     if letter not in _WIDTHS:
         raise StepladderError(
@@ -246,7 +246,7 @@ def _width(builder: Builder, constraint: str, type_: Type) -> int:
 
 
 def _take(fragment: _Fragment, op: ir.Operation, inputs: list[str], outputs: int) -> None:
-    """Emits that the operands are put into registers: their own, or those of results."""
+    """Emits the moves of operands to registers: their own, or those of results."""
     builder = fragment.builder
     sources, slots, kinds, widths = [], [], [], []
     for place, (constraint, slot) in enumerate(zip(inputs, builder.used(op.operands))):
@@ -270,10 +270,10 @@ def _take(fragment: _Fragment, op: ir.Operation, inputs: list[str], outputs: int
 
 @lowers("nvvm.inline_ptx")
 def lower_inline_ptx(builder: Builder, op: ir.Operation) -> None:
-    """`nvvm.inline_ptx`: what its text says."""
+    """`nvvm.inline_ptx`: the instructions of its text."""
     attributes = decode_attributes(op)
     outputs = len(op.results)
-    text = _BRACED.sub(lambda found: f"${int(found[2]) + (outputs if found[1] == 'r' else 0)}", attributes["ptxCode"])
+    text = _BRACED.sub(lambda match: f"${int(match[2]) + (outputs if match[1] == 'r' else 0)}", attributes["ptxCode"])
     if _PTX_OPERAND.search(text) or any(attributes["operandSegmentSizes"][1:]):
         raise StepladderError(
             f"the emulator does not support {op.name} with operands that are read and written, or under a predicate",
@@ -291,7 +291,7 @@ def lower_text(builder: Builder, op: ir.Operation, text: str) -> None:
         text: PTX, with $0, $1, ... for the results first and then the operands.
 
     Raises:
-        StepladderError: text that is no PTX, or that the emulator does not know.
+        StepladderError: text that is no PTX, or that the emulator does not support.
     """
     fragment = _Fragment(builder, op, text)
     outputs = len(op.results)
@@ -305,7 +305,7 @@ def lower_text(builder: Builder, op: ir.Operation, text: str) -> None:
         builder.emit(
             op.name, _into, slots, [register.slot for register in registers], {"types": sources, "widths": widths}
         )
-    written = [fragment.registers[number].slot for number in range(outputs)]
-    fragment.lower(written)
-    if written:
-        builder.emit(op.name, _out_of, written, builder.defined(op.results))
+    result_slots = [fragment.registers[number].slot for number in range(outputs)]
+    fragment.lower(result_slots)
+    if result_slots:
+        builder.emit(op.name, _out_of, result_slots, builder.defined(op.results))

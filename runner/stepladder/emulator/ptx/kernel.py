@@ -49,7 +49,7 @@ class Kernel:
         parameters: the variables that it takes.
 
     Raises:
-        StepladderError: no such kernel; instructions or variables that the emulator does not know, all of them.
+        StepladderError: no such kernel; instructions or variables that the emulator does not support, all of them.
     """
 
     def __init__(self, module: syntax.Module, name: str | None, file: str) -> None:
@@ -58,7 +58,7 @@ class Kernel:
         self.function = _entry(module, name, file)
         self.name = self.function.name
         self.location = f"{file}:{self.function.line}:{self.function.column}"
-        called = {function.name: function for function in module.functions if not function.is_kernel and function.body}
+        callees = {function.name: function for function in module.functions if not function.is_kernel and function.body}
         self.variables = Variables(calls.addresses(module))
         builder = Builder()
         slots = Slots(builder)
@@ -73,7 +73,7 @@ class Kernel:
             self._declare,
             self._locate,
             lambda statement: statement.mnemonic,
-            (called, scope),
+            (callees, scope),
             module.target,
         )
         assert self.function.body is not None
@@ -86,7 +86,7 @@ class Kernel:
         self.program = Program(
             {self.name: Function(self.name, (), (), code)}, builder.slot_types, builder.globals, builder.instructions
         )
-        bodies = (self.function.body, *(function.body for function in called.values() if function.body is not None))
+        bodies = (self.function.body, *(function.body for function in callees.values() if function.body is not None))
         self.granularity = _granularity(syntax.Block(bodies))
 
     @property
@@ -133,9 +133,11 @@ class Kernel:
             raise self._refused(f"cannot be launched: {wrong[0]}")
 
     def _asked(self, launch: Launch) -> Asked:
-        (most,) = self.function.directives.get("maxnreg", (None,))
+        (register_limit,) = self.function.directives.get("maxnreg", (None,))
         window = self.window(launch)
-        return Asked(launch.grid, launch.block, launch.cluster, window, window - launch.dynamic, registers=most)
+        return Asked(
+            launch.grid, launch.block, launch.cluster, window, window - launch.dynamic, registers=register_limit
+        )
 
     def _refused(self, text: str) -> StepladderError:
         return StepladderError(f"kernel {self.name} {text}", location=self.location)
@@ -155,16 +157,16 @@ class Kernel:
             arguments: in order, one for each parameter.
 
         Raises:
-            StepladderError: another number of them, or one of another size; says what would be accepted.
+            StepladderError: another number of them, or one of another size; the message names what is accepted.
         """
-        wanted = self.variables.parameters
+        parameters = self.variables.parameters
         if self.places(arguments) is not None:
             return
-        if len(arguments) != len(wanted):
+        if len(arguments) != len(parameters):
             raise self._refused(
-                f"takes {len(wanted)} arguments, and {len(arguments)} were given: {self.describe_parameters()}"
+                f"takes {len(parameters)} arguments, and {len(arguments)} were given: {self.describe_parameters()}"
             )
-        for number, (argument, (variable, _, size)) in enumerate(zip(arguments, wanted)):
+        for number, (argument, (variable, _, size)) in enumerate(zip(arguments, parameters)):
             if argument.bytes != size:
                 raise self._refused(
                     f"takes {size} bytes as argument {number} ({variable.declaration()}), and {argument.describe()} "
@@ -196,7 +198,7 @@ class Kernel:
             launch: grid, block, cluster and dynamic shared memory.
 
         Raises:
-            StepladderError: a launch or arguments that the kernel does not accept; says what would be accepted.
+            StepladderError: a launch or arguments that the kernel does not accept; the message names what is accepted.
         """
         self.check(launch)
         self.check_arguments(arguments)
@@ -224,14 +226,14 @@ class BoundPtx(BoundKernel):
         allocations = self._pass(machine, inputs)
         code = kernel.program.functions[kernel.name].code
         directives = kernel.function.directives
-        most, blocks = (directives.get(name, (None,))[0] for name in ("maxnreg", "minnctapersm"))
-        shared = kernel.variables.shared
-        dynamic = dict.fromkeys(shared.dynamic, shared.dynamic_start)
+        register_limit, blocks = (directives.get(name, (None,))[0] for name in ("maxnreg", "minnctapersm"))
+        shared_memory = kernel.variables.shared
+        dynamic = dict.fromkeys(shared_memory.dynamic, shared_memory.dynamic_start)
         layout = {
-            **shared.places,
+            **shared_memory.places,
             **dynamic,
             DYNAMIC: launch.dynamic,
-            LAUNCHED: registers.at_launch(math.prod(launch.block), most=most, blocks=blocks),
+            LAUNCHED: registers.at_launch(math.prod(launch.block), limit=register_limit, blocks=blocks),
         }
 
         def env_of(group: Group) -> list:
@@ -263,13 +265,13 @@ class BoundPtx(BoundKernel):
         for argument, array, (variable, start) in zip(self.arguments, inputs, places):
             name = argument.name or variable.name
             allocation = argument.placed(machine, array, name, allocations)
-            passed = argument.passed(machine, allocation, array, place.address + start)
-            place.data[start : start + len(passed)] = np.frombuffer(passed, np.uint8)
+            argument_bytes = argument.passed(machine, allocation, array, place.address + start)
+            place.data[start : start + len(argument_bytes)] = np.frombuffer(argument_bytes, np.uint8)
             allocations.append(allocation)
         for number in self.launch.early:
-            kept = allocations[number]
-            assert kept is not None  # scalars are read from parameters
-            kept.is_kept = True
+            own_allocation = allocations[number]
+            assert own_allocation is not None  # scalars are read from parameters
+            own_allocation.is_kept = True
         return allocations
 
 
@@ -278,14 +280,14 @@ def _places(
 ) -> list[tuple[syntax.Variable, int]] | None:
     if not parameters:
         return None if arguments else []
-    (variable, start, size), *rest = parameters
+    (variable, start, size), *further = parameters
     if len(parameters) == len(arguments) and all(
         argument.bytes == room for argument, (_, _, room) in zip(arguments, parameters)
     ):
         return [(variable, start) for variable, start, _ in parameters]
     if variable.count is None:
         fits = bool(arguments) and arguments[0].bytes == size
-        behind = _places(rest, arguments[1:]) if fits else None
+        behind = _places(further, arguments[1:]) if fits else None
         return None if behind is None else [(variable, start), *behind]
     fields: list[tuple[syntax.Variable, int]] = []
     end = 0
@@ -296,7 +298,7 @@ def _places(
             break
         fields.append((variable, start + place))
         if -(-end // (variable.alignment or 1)) * (variable.alignment or 1) == size:
-            behind = _places(rest, arguments[count:])
+            behind = _places(further, arguments[count:])
             if behind is not None:
                 return [*fields, *behind]
     return None
@@ -317,27 +319,27 @@ def _entry(module: syntax.Module, name: str | None, file: str) -> syntax.Functio
     return next(iter(kernels.values()))
 
 
-def _smallest(block: syntax.Block, spaces: Container[str], most: int, *, whole: bool) -> int:
-    """Returns the bytes of the smallest access to memory that threads share, `most` where all are of more.
+def _smallest(block: syntax.Block, spaces: Container[str], limit: int, *, is_whole: bool) -> int:
+    """Returns the bytes of the smallest access to memory that threads share, `limit` where all are of more.
 
     Args:
         spaces: of memory, whose accesses do not count.
-        whole: whether a vector is one access; else its elements are.
+        is_whole: whether a vector is one access; else its elements are.
     """
-    smallest = most
+    smallest = limit
     for item in block.body:
         if isinstance(item, syntax.Block):
-            smallest = min(smallest, _smallest(item, spaces, most, whole=whole))
+            smallest = min(smallest, _smallest(item, spaces, limit, is_whole=is_whole))
         elif isinstance(item, syntax.Statement) and item.opcode[0] in _ACCESSES:
-            found = [types.find(part) for part in item.opcode[1:]]
-            several = next((number for name, number in _VECTORS.items() if whole and name in item.opcode), 1)
+            types_ = [types.find(part) for part in item.opcode[1:]]
+            several = next((number for name, number in _VECTORS.items() if is_whole and name in item.opcode), 1)
             if not any(part.split("::")[0] in spaces for part in item.opcode):
-                sizes = [several * type_.bytes for type_ in found if type_ is not None and type_.bits > 1]
+                sizes = [several * type_.bytes for type_ in types_ if type_ is not None and type_.bits > 1]
                 smallest = min([smallest, *sizes])
     return smallest
 
 
 def _granularity(block: syntax.Block) -> Granularity:
     """Returns the granularity of the sanitizer."""
-    elsewhere = _smallest(block, _UNSEEN, _GRANULE, whole=False)
-    return Granularity(elsewhere, _smallest(block, (*_UNSEEN, "global"), _SHARED_GRANULE, whole=True))
+    elsewhere = _smallest(block, _UNSEEN, _GRANULE, is_whole=False)
+    return Granularity(elsewhere, _smallest(block, (*_UNSEEN, "global"), _SHARED_GRANULE, is_whole=True))

@@ -20,12 +20,12 @@ _FP8 = {"f8E4M3FN": "e4m3x2", "f8E5M2": "e5m2x2"}
 _FLOATS = ("f16", "f32", "f64", "bf16")
 
 
-def _refused(builder: Builder, op: ir.Operation, how: str) -> StepladderError:
-    return StepladderError(f"the emulator does not support {op.name} {how}", location=builder.location)
+def _refused(builder: Builder, op: ir.Operation, form: str) -> StepladderError:
+    return StepladderError(f"the emulator does not support {op.name} {form}", location=builder.location)
 
 
 def _numbered(op: ir.Operation, sizes: Sequence[int]) -> list[list[str]]:
-    """Returns the names of operands in the text, by segment: those of results come first."""
+    """Returns the names of operands in the text, by segment: those of results are first."""
     names = [f"${len(op.results) + number}" for number in range(len(op.operands))]
     ends = [sum(sizes[: number + 1]) for number in range(len(sizes))]
     return [names[end - size : end] for end, size in zip(ends, sizes)]
@@ -144,8 +144,10 @@ def _arithmetic(name: str, opcode: str) -> Callable:
             builder.emit(op.name, execute, builder.used(op.operands), builder.defined(op.results), attributes)
             return
         if len(types) > 1 or type_ not in _FLOATS:
-            shown = ", ".join(sorted(types))
-            raise _refused(builder, op, f"of {shown} with .{rounding}{modifiers}: expected one of {', '.join(_FLOATS)}")
+            type_names = ", ".join(sorted(types))
+            raise _refused(
+                builder, op, f"of {type_names} with .{rounding}{modifiers}: expected one of {', '.join(_FLOATS)}"
+            )
         rounds = f".{rounding}" if rounding != "none" and "." not in opcode else ""
         operands = ", ".join(f"${number}" for number in range(1 + len(op.operands)))
         lower_text(builder, op, f"{opcode}{rounds}{modifiers}.{type_} {operands};")

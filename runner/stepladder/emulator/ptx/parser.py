@@ -33,11 +33,11 @@ class Parser(Reader):
             raise self.error("addresses of 32 bits are not supported: compile for .address_size 64")
         variables, functions = [], []
         while self.next.kind != "end":
-            found = self._top()
-            if isinstance(found, syntax.Function):
-                functions.append(found)
-            elif found is not None:
-                variables.append(found)
+            item = self._top()
+            if isinstance(item, syntax.Function):
+                functions.append(item)
+            elif item is not None:
+                variables.append(item)
         return syntax.Module(version, target, tuple(variables), tuple(functions))
 
     def _directive(self, name: str, message: str) -> None:
@@ -84,7 +84,7 @@ class Parser(Reader):
             depth += (text == "{") - (text == "}")
 
     def _function(self, *, is_kernel: bool) -> syntax.Function:
-        returned = self._parameters() if not is_kernel and self.next.text == "(" else ()
+        results = self._parameters() if not is_kernel and self.next.text == "(" else ()
         token = self.kind("name")
         line, column = self.source.place(token.start)
         parameters = self._parameters() if self.next.text == "(" else ()
@@ -97,19 +97,19 @@ class Parser(Reader):
                 continue
             directives[start.text[1:]] = self.integers()
         body = None if self.has(";") else self.block()
-        return syntax.Function(token.text, is_kernel, parameters, directives, body, line, column, returned)
+        return syntax.Function(token.text, is_kernel, parameters, directives, body, line, column, results)
 
     def _parameters(self) -> tuple[syntax.Variable, ...]:
-        found = []
+        parameters = []
         self.want("(")
         while not self.has(")"):
             if self.has(".reg"):
                 type_, token = self.kind("directive"), self.kind("name")
-                found.append(syntax.Variable("reg", type_.text[1:], token.text))
+                parameters.append(syntax.Variable("reg", type_.text[1:], token.text))
             else:
-                found += self._variables(ends=False)
+                parameters += self._variables(ends=False)
             self.has(",")
-        return tuple(found)
+        return tuple(parameters)
 
     def _variables(self, *, is_external: bool = False, ends: bool = True) -> list[syntax.Variable]:
         space = self.kind("directive").text[1:].split("::")[0]
@@ -124,18 +124,20 @@ class Parser(Reader):
                     self.take()
             elif re.fullmatch(r"\.([subf]\d+(x2)?|pred|bf16(x2)?|v[248])", text):
                 type_ = text[1:] if not type_.startswith("v") else f"{type_}.{text[1:]}"
-        found = []
+        variables = []
         while True:
             token = self.kind("name")
             line, column = self.source.place(token.start)
             count = self._extents()
             values = self._initial() if self.has("=") else ()
-            found.append(syntax.Variable(space, type_, token.text, alignment, count, values, is_external, line, column))
+            variables.append(
+                syntax.Variable(space, type_, token.text, alignment, count, values, is_external, line, column)
+            )
             if not ends or not self.has(","):
                 break
         if ends:
             self.want(";")
-        return found
+        return variables
 
     def _extents(self) -> int | None:
         count = None
@@ -146,7 +148,7 @@ class Parser(Reader):
         return count
 
     def _initial(self) -> tuple[int | str, ...]:
-        found: list[int | str] = []
+        initial_values: list[int | str] = []
         depth = 0
         while True:
             if self.has("{"):
@@ -154,13 +156,13 @@ class Parser(Reader):
             elif self.has("}"):
                 depth -= 1
             elif self.next.kind in ("bits", "decimal"):
-                found.append(float_bits(self.take())[0])
+                initial_values.append(float_bits(self.take())[0])
             elif self.next.kind == "name":
-                found.append(self.take().text)  # whose address it is
+                initial_values.append(self.take().text)  # whose address it is
             else:
-                found.append(self.integer())
+                initial_values.append(self.integer())
             if not depth:
-                return tuple(found)
+                return tuple(initial_values)
             self.has(",")
 
     # Statements.
@@ -228,8 +230,8 @@ class Parser(Reader):
     def _statement(self) -> syntax.Statement:
         guard = None
         if self.has("@"):
-            negated = self.has("!")
-            guard = syntax.Guard(syntax.Name(self.kind("name").text), negated)
+            is_negated = self.has("!")
+            guard = syntax.Guard(syntax.Name(self.kind("name").text), is_negated)
         start = self.kind("name")
         opcode = [start.text]
         while self.next.kind == "directive":
@@ -260,13 +262,13 @@ class Parser(Reader):
         return syntax.Pair(first, self._simple()) if self.has("|") else first
 
     def _until(self, end: str) -> tuple[syntax.Operand, ...]:
-        found = []
+        operands = []
         while not self.has(end):
-            found.append(self._operand())
+            operands.append(self._operand())
             if self.next.text not in (",", end):
                 raise self.error(f"expected ',' or '{end}', got '{self.next.text or 'the end'}'")
             self.has(",")
-        return tuple(found)
+        return tuple(operands)
 
     def _simple(self) -> syntax.Operand:
         token = self.next
@@ -291,12 +293,12 @@ class Parser(Reader):
         return syntax.Name(token.text, member)
 
     def _with_offset(self, base: syntax.Operand) -> syntax.Operand:
-        offset, found = 0, False
+        offset, has_offset = 0, False
         while self.next.text in ("+", "-"):
             sign = 1 if self.take().text == "+" else -1
             offset += sign * self.integer()
-            found = True
-        return syntax.Offset(base, offset) if found and offset else base
+            has_offset = True
+        return syntax.Offset(base, offset) if has_offset and offset else base
 
 
 def parse(text: str, name: str) -> syntax.Module:
@@ -307,7 +309,7 @@ def parse(text: str, name: str) -> syntax.Module:
         name: of the file, for locations.
 
     Raises:
-        StepladderError: text that is no PTX, or of a version that is not known; says where.
+        StepladderError: text that is no PTX, or of a version that is not known; the message has the location.
     """
     return Parser(text, name).module()
 

@@ -7,7 +7,7 @@ A module in `instructions` registers a function for each family of instructions,
         type_ = site.type()
         site.emit(..., [site.read(1, type_), site.read(2, type_)], [site.write(0)])
 
-The longest name that an opcode begins with is taken. The function takes the modifiers that it knows from the site, and
+The longest name that an opcode begins with is taken. The function takes its modifiers from the site, and
 emits what executes the instruction; modifiers that it has not taken are refused (`site`).
 """
 
@@ -29,8 +29,8 @@ class Family:
     Attributes:
         name: the first parts of their opcodes.
         decode: the function.
-        is_pure: whether doing it again and again changes nothing but registers.
-        asks: whether an instruction asks for what others change: a loop of pure ones around it waits for that.
+        is_pure: whether it changes nothing but registers, however often it is executed.
+        asks: whether an instruction polls a value that others change: a loop of pure ones around it waits for a change.
         waits: whether a thread may wait in it, or end: a guard becomes a branch around it.
     """
 
@@ -56,7 +56,7 @@ def instruction(
     Args:
         names: the first parts of their opcodes.
         is_pure: whether repeated execution changes only registers.
-        asks: whether a statement reads what other threads change: a loop of pure instructions around it waits for that.
+        asks: whether a statement polls a value that other threads change: a loop of pure ones around it waits for that.
         waits: whether a thread may wait in it, or end: a guard becomes a branch around it.
 
     Returns:
@@ -79,7 +79,7 @@ def find(opcode: tuple[str, ...]) -> Family | None:
         opcode: its parts; the longest registered prefix is taken.
     """
     for length in range(len(opcode), 0, -1):
-        found = FAMILIES.get(".".join(opcode[:length]))
-        if found is not None:
-            return found
+        family = FAMILIES.get(".".join(opcode[:length]))
+        if family is not None:
+            return family
     return None

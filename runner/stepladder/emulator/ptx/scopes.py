@@ -117,8 +117,8 @@ class Scope:
         """
         if registers.type == "b128":  # two registers of b64 each (`halves`)
             for half in _HALVES:
-                named = tuple((half + name, count) for name, count in registers.names)
-                self.declare(syntax.Registers("b64", named, registers.line, registers.column))
+                half_names = tuple((half + name, count) for name, count in registers.names)
+                self.declare(syntax.Registers("b64", half_names, registers.line, registers.column))
             return
         type_ = types.find(registers.type)
         if type_ is None or (type_.count > 1 and registers.type not in ("f16x2", "bf16x2")):
@@ -135,9 +135,9 @@ class Scope:
         Args:
             name: as it is written.
         """
-        found = self._registers.get(name)
-        if found is not None:
-            return found
+        register = self._registers.get(name)
+        if register is not None:
+            return register
         stem = name.rstrip("0123456789")
         digits = name[len(stem) :]
         if digits and stem in self._ranges and int(digits) < self._ranges[stem][0]:

@@ -32,7 +32,7 @@ class Site:
         builder: takes what it emits.
         statement: the instruction.
         scope: the names around it.
-        spin: what the loop that waits for its answer is known by; None where there is none (`flow`).
+        spin: the key of the loop that waits for its result; None where there is none (`flow`).
         is_ignored: whether no instruction reads what it writes first.
         rest: modifiers that no function has taken yet.
         name: of what it emits, for messages.
@@ -77,10 +77,10 @@ class Site:
         Args:
             names: without dots.
         """
-        found = [modifier for modifier in self.rest if modifier in names]
-        for modifier in found:
+        flags = [modifier for modifier in self.rest if modifier in names]
+        for modifier in flags:
             self.rest.remove(modifier)
-        return bool(found)
+        return bool(flags)
 
     def choice(self, names: Sequence[str], default: str | None = None) -> str:
         """Consumes and returns the first modifier that has one of these names.
@@ -107,10 +107,10 @@ class Site:
             pattern: a regular expression for the whole modifier.
         """
         for modifier in self.rest:
-            found = re.fullmatch(pattern, modifier)
-            if found:
+            match = re.fullmatch(pattern, modifier)
+            if match:
                 self.rest.remove(modifier)
-                return found
+                return match
         return None
 
     def types(self, *counts: int) -> list[PtxType]:
@@ -122,12 +122,12 @@ class Site:
         Raises:
             StepladderError: another number of types.
         """
-        found = [(modifier, types.find(modifier)) for modifier in self.rest]
-        self.rest = [modifier for modifier, type_ in found if type_ is None]
-        listed = [type_ for _, type_ in found if type_ is not None]
-        if counts and len(listed) not in counts:
-            raise self.error("with these types" if listed else "without a type")
-        return listed
+        candidates = [(modifier, types.find(modifier)) for modifier in self.rest]
+        self.rest = [modifier for modifier, type_ in candidates if type_ is None]
+        type_list = [type_ for _, type_ in candidates if type_ is not None]
+        if counts and len(type_list) not in counts:
+            raise self.error("with these types" if type_list else "without a type")
+        return type_list
 
     def type(self, kinds: str = "", bits: Sequence[int] = ()) -> PtxType:
         """Consumes and returns the one modifier that is a type.
@@ -139,13 +139,17 @@ class Site:
         Raises:
             StepladderError: no type, several, or one of another kind or width.
         """
-        found = self.types()
-        if len(found) != 1 or (kinds and found[0].kind not in kinds) or (bits and found[0].bits not in bits):
-            raise self.error("with these types" if found else "without a type")
-        return found[0]
+        candidates = self.types()
+        if (
+            len(candidates) != 1
+            or (kinds and candidates[0].kind not in kinds)
+            or (bits and candidates[0].bits not in bits)
+        ):
+            raise self.error("with these types" if candidates else "without a type")
+        return candidates[0]
 
     def hints(self) -> None:
-        """Takes modifiers that only say how caches are used."""
+        """Takes modifiers that only concern caches."""
         while self.match(r"(L1|L2|level)::[\w:]+|nc|c[agsv]|w[bt]|lu"):
             pass
 
@@ -166,8 +170,8 @@ class Site:
             StepladderError: another number of operands.
         """
         if len(self.operands) not in counts:
-            wanted = " or ".join(map(str, counts))
-            raise self.error(f"with {len(self.operands)} operands: expected {wanted}")
+            expectation = " or ".join(map(str, counts))
+            raise self.error(f"with {len(self.operands)} operands: expected {expectation}")
         return len(self.operands)
 
     def read(self, operand: int | syntax.Operand, type_: PtxType, *, wider: bool = False) -> int:
@@ -192,14 +196,14 @@ class Site:
             if register is not None:
                 self._check_width(operand, register, type_, wider=wider)
                 return register.slot
-            found = special.register(str(operand))
-            if found is not None:
-                if found.changes:
+            special_register = special.register(str(operand))
+            if special_register is not None:
+                if special_register.changes:
                     slot = self.builder.new_slot(types.register(type_.width))
-                    self.emit(lambda fiber, op: found.get(fiber, type_.width), (), [slot], unguarded=True)
+                    self.emit(lambda fiber, op: special_register.get(fiber, type_.width), (), [slot], unguarded=True)
                     return slot
                 return self.scope.slots.constant(
-                    (str(operand), type_.width), type_.width, lambda fiber: found.get(fiber, type_.width)
+                    (str(operand), type_.width), type_.width, lambda fiber: special_register.get(fiber, type_.width)
                 )
         return self._symbol(operand, type_)
 
@@ -339,7 +343,7 @@ class Site:
         """Returns the instruction of the program that is emitted for this one, under its guard.
 
         Args:
-            execute: as `core.registry` says.
+            execute: as in `core.registry`.
             operands, results: slots.
             attributes: of what is emitted.
             holds: whether it takes sums of wgmma that may be in flight as they are; else they are read.

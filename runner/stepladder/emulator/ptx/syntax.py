@@ -178,7 +178,7 @@ class Variable:
         space: "global", "shared", "local", "const" or "param".
         type: of an element.
         name: as the program has it.
-        alignment: in bytes; 0 where nothing says it.
+        alignment: in bytes; 0 where none is stated.
         count: elements, None where there are none in brackets, and 0 where the launch decides.
         values: its initial values, or the names of the functions whose addresses it begins with.
         is_external: whether it is declared only.
@@ -202,8 +202,8 @@ class Variable:
         count = "" if self.count is None else f"[{self.count or ''}]"
         values = ""
         if self.values:
-            listed = ", ".join(map(str, self.values))
-            values = f" = {listed}" if self.count is None else f" = {{{listed}}}"
+            value_list = ", ".join(map(str, self.values))
+            values = f" = {value_list}" if self.count is None else f" = {{{value_list}}}"
         return f"{linking}.{self.space} {align}.{self.type} {self.name}{count}{values}"
 
     def __str__(self) -> str:
@@ -248,8 +248,8 @@ class Function:
 
     def __str__(self) -> str:
         parameters = ", ".join(parameter.declaration() for parameter in self.parameters)
-        returned = f"({', '.join(variable.declaration() for variable in self.returned)}) " if self.returned else ""
-        lines = [f".visible {'.entry' if self.is_kernel else '.func'} {returned}{self.name}({parameters})"]
+        result_list = f"({', '.join(variable.declaration() for variable in self.returned)}) " if self.returned else ""
+        lines = [f".visible {'.entry' if self.is_kernel else '.func'} {result_list}{self.name}({parameters})"]
         lines += [f".{name} {', '.join(map(str, numbers))}" for name, numbers in self.directives.items()]
         return "\n".join([*lines, str(self.body) if self.body is not None else ";"])
 

@@ -48,7 +48,7 @@ class Source:
     def __init__(self, text: str, name: str) -> None:
         self.text = text
         self.name = name
-        self._lines = [0, *(found.end() for found in re.finditer("\n", text))]
+        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
 
     def place(self, start: int) -> tuple[int, int]:
         """Returns the line and the column of a character, both counted from 1.
@@ -77,12 +77,12 @@ class Source:
         """
         place = 0
         while place < len(self.text):
-            found = _TOKEN.match(self.text, place)
-            if found is None:
+            match = _TOKEN.match(self.text, place)
+            if match is None:
                 raise self.error(place, f"PTX has no {self.text[place]!r} here")
-            if found.lastgroup != "space":
-                yield Token(str(found.lastgroup), found[0], place)
-            place = found.end()
+            if match.lastgroup != "space":
+                yield Token(str(match.lastgroup), match[0], place)
+            place = match.end()
         yield Token("end", "", place)
 
 
@@ -190,9 +190,9 @@ class Reader:
 
     def integers(self) -> tuple[int, ...]:
         """Returns integers that commas divide, none where there is no number."""
-        found = []
+        integers = []
         while self.next.kind in INTEGERS:
-            found.append(self.integer())
+            integers.append(self.integer())
             if not self.has(","):
                 break
-        return tuple(found)
+        return tuple(integers)

@@ -1,6 +1,6 @@
 """PTX's types, and conversions between the bits of registers and values.
 
-A register holds bits: a signed integer of its width, uniform or (T,) as `core.values` says, whatever type an
+A register holds bits: a signed integer of its width, uniform or (T,) as in `core.values`, whatever type an
 instruction reads it as; a predicate is a bool. The functions below convert these bits to values of a type, and back.
 """
 
@@ -85,12 +85,12 @@ def find(name: str) -> PtxType | None:
     Args:
         name: without its dot.
     """
-    found = _TYPE.fullmatch(name)
-    if found is None:
+    match = _TYPE.fullmatch(name)
+    if match is None:
         return None
-    integer, size, float_size, special, packed = found.groups()
-    count = int(packed[1:]) if packed else 1
-    base = name.removesuffix(packed or "")
+    integer, size, float_size, special, count_text = match.groups()
+    count = int(count_text[1:]) if count_text else 1
+    base = name.removesuffix(count_text or "")
     if integer:
         return PtxType(base, integer, int(size), count)
     if float_size:

@@ -53,22 +53,22 @@ def watch(graph: Graph, code: Mapping[int, Sequence[Instruction]], names: Mappin
     begin = min(code)
     unwritten = dict.fromkeys(code, 0)
     unwritten[begin] = sum(1 << slot for slot in names)
-    rest = [begin]
-    while rest:
-        number = rest.pop()
+    pending = [begin]
+    while pending:
+        number = pending.pop()
         after = unwritten[number]
         for op in code[number]:
             after = _after(op, after)
         for successor in graph.successors[number]:
             if successor in unwritten and after & ~unwritten[successor]:
                 unwritten[successor] |= after
-                rest.append(successor)
+                pending.append(successor)
     for number, instructions in code.items():
-        left = unwritten[number]
+        unwritten_slots = unwritten[number]
         for op in instructions:
             if not (_moves(op) or _stores_byte(op)):
-                _watch(op, left, names)
-            left = _after(op, left)
+                _watch(op, unwritten_slots, names)
+            unwritten_slots = _after(op, unwritten_slots)
 
 
 def _after(op: Instruction, unwritten: int) -> int:
@@ -104,13 +104,13 @@ def _watch(op: Instruction, unwritten: int, names: Mapping[int, str]) -> None:
         places = {place: slot for place, slot in places.items() if slot not in op.results}
     if not places or (_makes_pair(op) and len(places) == 1):
         return
-    read = {place: names[slot] for place, slot in places.items()}
+    names_by_place = {place: names[slot] for place, slot in places.items()}
     if isinstance(op.execute, Guarded):
         first = 1 + op.execute.results
-        inner = {place - first: name for place, name in read.items() if place >= first}
+        inner = {place - first: name for place, name in names_by_place.items() if place >= first}
         op.execute.execute = _reporting(op.execute.execute, inner)
-        read = {place: name for place, name in read.items() if place == 0}
-    op.execute = _reporting(op.execute, read)
+        names_by_place = {place: name for place, name in names_by_place.items() if place == 0}
+    op.execute = _reporting(op.execute, names_by_place)
 
 
 def _reporting(execute: Callable, names: Mapping[int, str]) -> Callable:
@@ -119,9 +119,9 @@ def _reporting(execute: Callable, names: Mapping[int, str]) -> Callable:
         return execute
 
     def run(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
-        found = [name for place, name in names.items() if type(operands[place]) is Unwritten]
-        if found:
-            text = f"reads {', '.join(dict.fromkeys(found))}, which nothing has written"
+        unwritten_names = [name for place, name in names.items() if type(operands[place]) is Unwritten]
+        if unwritten_names:
+            text = f"reads {', '.join(dict.fromkeys(unwritten_names))}, which nothing has written"
             fiber.group.sanitizer.report("uninitialized", text, op)
         return execute(fiber, op, *operands)
 

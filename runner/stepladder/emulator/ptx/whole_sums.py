@@ -85,5 +85,5 @@ def sums_of(fiber: Fiber, op: Instruction, struct: Value) -> AccumulatorRegister
     if type(struct) is AccumulatorRegisters and struct.count == op.attributes[SUMS]:
         return struct
     types, widths, bits = (op.attributes[name] for name in ("types", "widths", "bits"))
-    found = [llvm.field_for_ptx(struct, [number]) for number in range(op.attributes[SUMS])]
-    return [bits(fiber, value, type_, width) for value, type_, width in zip(found, types, widths)]
+    fields = [llvm.field_for_ptx(struct, [number]) for number in range(op.attributes[SUMS])]
+    return [bits(fiber, value, type_, width) for value, type_, width in zip(fields, types, widths)]

@@ -66,7 +66,7 @@ def digits(number: ir.Value, sizes: Sequence[int]) -> list[ir.Value]:
         number: of the element.
         sizes: extents, outermost first.
     """
-    found: list[ir.Value] = []
+    indices: list[ir.Value] = []
     step = 1
     for axis, size in reversed(list(enumerate(sizes))):
 
@@ -74,9 +74,9 @@ def digits(number: ir.Value, sizes: Sequence[int]) -> list[ir.Value]:
             higher = ir.AffineExpr.get_floor_div(x, step) if step > 1 else x
             return higher if size is None else ir.AffineExpr.get_mod(higher, size)
 
-        found.insert(0, apply(digit, number))
+        indices.insert(0, apply(digit, number))
         step *= size
-    return found
+    return indices
 
 
 def times(value: ir.Value, factor: int) -> ir.Value:

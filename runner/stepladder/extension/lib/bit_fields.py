@@ -59,7 +59,7 @@ class FieldsOf:
     """Which bits of integers the values of a body are, as these are created."""
 
     def __init__(self) -> None:
-        self._known: dict[ir.Value, Fields] = {}
+        self._fields_of: dict[ir.Value, Fields] = {}
 
     def of(self, value: ir.Value) -> Fields | None:
         """Returns the bits that the elements of a vector are; None where they are not known.
@@ -67,8 +67,8 @@ class FieldsOf:
         Args:
             value: of any type.
         """
-        if value in self._known:
-            return self._known[value]
+        if value in self._fields_of:
+            return self._fields_of[value]
         maker = producer(value)
         if maker is None or maker.name != "vector.broadcast" or not isinstance(maker.operands[0].type, ir.IntegerType):
             return None
@@ -88,9 +88,9 @@ class FieldsOf:
         if fields is None or not isinstance(element, ir.IntegerType):
             return
         numbers = constants(operands[1]) if len(operands) == _PAIR else ()
-        found = None if numbers is None else _applied(op.name, fields, numbers, element.width)
-        if found is not None:
-            self._known[result] = found
+        result_fields = None if numbers is None else _applied(op.name, fields, numbers, element.width)
+        if result_fields is not None:
+            self._fields_of[result] = result_fields
 
 
 def constants(value: ir.Value) -> tuple[int, ...] | None:
@@ -106,15 +106,15 @@ def constants(value: ir.Value) -> tuple[int, ...] | None:
     if maker is None:
         return None
     operands = [constants(operand) for operand in maker.operands]
-    known = [operand for operand in operands if operand is not None]
-    if len(known) < len(operands) or not known:
+    values = [operand for operand in operands if operand is not None]
+    if len(values) < len(operands) or not values:
         return None
     if maker.name == "vector.from_elements":
-        return tuple(operand[0] for operand in known)
+        return tuple(operand[0] for operand in values)
     if maker.name in (*_CONSTANT_CASTS, "vector.broadcast"):
-        return known[0]
+        return values[0]
     if maker.name in ("arith.muli", "arith.addi", "arith.subi"):
-        return tuple(_COMPUTED[maker.name](left, right) for left, right in zip(*known))
+        return tuple(_COMPUTED[maker.name](left, right) for left, right in zip(*values))
     return None
 
 
@@ -145,9 +145,9 @@ def _applied(name: str, fields: Fields, numbers: tuple[int, ...], width: int) ->
         return None
     match name:
         case "arith.shli":
-            left = tuple(map(sum, zip(fields.left, numbers)))
-            widths = tuple(min(own, width - moved) for own, moved in zip(fields.widths, left))
-            return dataclasses.replace(fields, left=left, widths=widths) if min(widths) > 0 else None
+            shifts = tuple(map(sum, zip(fields.left, numbers)))
+            widths = tuple(min(own, width - shift) for own, shift in zip(fields.widths, shifts))
+            return dataclasses.replace(fields, left=shifts, widths=widths) if min(widths) > 0 else None
         case "arith.shrui" | "arith.shrsi":
             return _moved_down(fields, numbers, width, keeps_sign=name == "arith.shrsi")
         case "arith.trunci" if fields.is_plain:
@@ -168,34 +168,34 @@ def _sign(is_signed: bool | None, widths: tuple[int, ...], width: int) -> bool |
 def _plus(fields: Fields, numbers: tuple[int, ...], width: int, factor: int) -> Fields | None:
     if any(fields.left) or fields.is_signed is None or len(set(numbers)) != 1:
         return None
-    found = dataclasses.replace(fields, added=fields.added + factor * numbers[0])
-    low, high = found.range(is_signed=bool(fields.is_signed))
-    return found if -1 << (width - 1) <= low and high < 1 << (width - 1) else None
+    sum_ = dataclasses.replace(fields, added=fields.added + factor * numbers[0])
+    low, high = sum_.range(is_signed=bool(fields.is_signed))
+    return sum_ if -1 << (width - 1) <= low and high < 1 << (width - 1) else None
 
 
 def _moved_down(fields: Fields, numbers: tuple[int, ...], width: int, *, keeps_sign: bool) -> Fields | None:
     """Returns the bits after a shift to the right, which must take all zeros below them away."""
     fills = all(own + left == width for own, left in zip(fields.widths, fields.left))
-    gone = tuple(number - left for number, left in zip(numbers, fields.left))
-    widths = tuple(own - less for own, less in zip(fields.widths, gone))
-    if min(gone) < 0 or min(widths) <= 0 or (fields.is_signed is not False and not fills and not keeps_sign):
+    lost_bits = tuple(number - left for number, left in zip(numbers, fields.left))
+    widths = tuple(own - less for own, less in zip(fields.widths, lost_bits))
+    if min(lost_bits) < 0 or min(widths) <= 0 or (fields.is_signed is not False and not fills and not keeps_sign):
         return None
     if not fills and any(fields.left) and fields.is_signed is not False:
         return None
     is_signed = keeps_sign and (fills or bool(fields.is_signed))
-    offsets = tuple(own + less for own, less in zip(fields.offsets, gone))
-    found = _sign(is_signed, widths, width)
-    return dataclasses.replace(fields, offsets=offsets, widths=widths, left=(0,) * len(widths), is_signed=found)
+    offsets = tuple(own + less for own, less in zip(fields.offsets, lost_bits))
+    result_sign = _sign(is_signed, widths, width)
+    return dataclasses.replace(fields, offsets=offsets, widths=widths, left=(0,) * len(widths), is_signed=result_sign)
 
 
 def _masked(fields: Fields, numbers: tuple[int, ...], width: int) -> Fields | None:
     masks = [number & (1 << width) - 1 for number in numbers]
-    kept = [mask.bit_length() for mask in masks]
-    if any(mask != (1 << bits) - 1 or not bits for mask, bits in zip(masks, kept)):
+    mask_bits = [mask.bit_length() for mask in masks]
+    if any(mask != (1 << bits) - 1 or not bits for mask, bits in zip(masks, mask_bits)):
         return None
-    if fields.is_signed and any(bits > own for bits, own in zip(kept, fields.widths)):
+    if fields.is_signed and any(bits > own for bits, own in zip(mask_bits, fields.widths)):
         return None
-    widths = tuple(min(own, bits) for own, bits in zip(fields.widths, kept))
+    widths = tuple(min(own, bits) for own, bits in zip(fields.widths, mask_bits))
     return dataclasses.replace(fields, widths=widths, is_signed=_sign(False, widths, width))
 
 
@@ -215,16 +215,16 @@ def converted(op: ir.Operation, fields: Fields | None) -> ir.Value | None:
         return None
     if op.name == "arith.uitofp" and low < 0:
         return None
-    flipped = 1 << (width - 1) if is_signed else 0
-    above = (1 << MANTISSA[name]) + flipped - fields.added
+    sign_bit = 1 << (width - 1) if is_signed else 0
+    above = (1 << MANTISSA[name]) + sign_bit - fields.added
     if max(abs(low), abs(high), abs(above)) > 2 << MANTISSA[name]:
         return None
-    one = (BIAS[name] + MANTISSA[name]) << MANTISSA[name]
+    exponent_bits = (BIAS[name] + MANTISSA[name]) << MANTISSA[name]
     bits = arith.andi(_halves(fields, width), _in_halves((1 << width) - 1))
-    bits = arith.xori(bits, _in_halves(one | flipped))
+    bits = arith.xori(bits, _in_halves(exponent_bits | sign_bit))
     word = ir.VectorType.get([1], bits.type)
-    held = ir.Operation.create("vector.from_elements", results=[word], operands=[bits]).results[0]
-    pair = vector.bitcast(ir.VectorType.get([_PAIR], op.results[0].type), held)
+    word_vector = ir.Operation.create("vector.from_elements", results=[word], operands=[bits]).results[0]
+    pair = vector.bitcast(ir.VectorType.get([_PAIR], op.results[0].type), word_vector)
     return arith.subf(pair, splat(pair.type, float(above)))
 
 

@@ -93,13 +93,13 @@ def enclosing_loops(op: ir.Operation) -> list[ir.Operation]:
     Args:
         op: any op.
     """
-    found: list[ir.Operation] = []
+    loops: list[ir.Operation] = []
     parent = op.parent
     while parent is not None:
         if parent.name == "scf.for":
-            found.insert(0, parent.operation)
+            loops.insert(0, parent.operation)
         parent = parent.parent
-    return found
+    return loops
 
 
 def constant_bounds(loop: ir.Operation) -> tuple[int, int, int] | None:

@@ -31,10 +31,10 @@ def control(launch: ir.Operation, kind: str) -> ir.Operation:
     Raises:
         Refusal: there is none, or there are several.
     """
-    found = _controls(launch, kind)
-    if len(found) != 1:
-        raise Refusal(launch, f"expected one {CONTROL} {kind} in the launch, found {len(found)}")
-    return found[0]
+    ops = _controls(launch, kind)
+    if len(ops) != 1:
+        raise Refusal(launch, f"expected one {CONTROL} {kind} in the launch, found {len(ops)}")
+    return ops[0]
 
 
 def trigger(launch: ir.Operation) -> ir.Operation | None:
@@ -93,10 +93,10 @@ def begin_with(launch: ir.Operation, copy: ir.Operation) -> None:
         copy: the `scf.if` that `copy_producer` returned.
     """
     barrier = tma_pipeline.prologue_barrier(launch)
-    found = [op for op in operations_of(barrier.block) if op.is_before_in_block(barrier) and walk(op, _INIT)]
-    if barrier.name != "gpu.barrier" or len(found) != 1:
+    initializers = [op for op in operations_of(barrier.block) if op.is_before_in_block(barrier) and walk(op, _INIT)]
+    if barrier.name != "gpu.barrier" or len(initializers) != 1:
         return
-    init = found[0]
+    init = initializers[0]
     condition = defining_op(copy.operands[0])
     move_with_operands(condition, init)
     init.operands[0] = condition.results[0]

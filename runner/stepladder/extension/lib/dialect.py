@@ -96,7 +96,7 @@ def _check_op_class(op_class: OpClass) -> None:
         raise TypeError(f"{name} has no field 'target: Handle', the handle to what it treats")
     if sum(isinstance(field, ext.ResultDef) for field in fields.values()) > 1:
         raise TypeError(f"{name} has several results, and transform_op sets one")
-    if any(name == known.OPERATION_NAME for known, _ in _IMPLEMENTATIONS):
+    if any(name == existing.OPERATION_NAME for existing, _ in _IMPLEMENTATIONS):
         raise TypeError(f"{name} has an implementation already")
 
 
@@ -124,12 +124,12 @@ def transform_op(op_class: type[Op]) -> Callable[[Rewrite[Op]], Rewrite[Op]]:
             def apply(
                 op: Op, rewriter: Rewriter, results: transform.TransformResults, state: transform.TransformState
             ) -> transform.DiagnosedSilenceableFailure:
-                found: list[ir.Operation] = []
+                ops: list[ir.Operation] = []
                 for payload in state.get_payload_ops(cast(_HasTarget, op).target):
                     try:
-                        produced = rewrite(payload.operation, op, rewriter)
+                        result = rewrite(payload.operation, op, rewriter)
                         if has_result:
-                            found += _payload_ops(rewrite, produced)
+                            ops += _payload_ops(rewrite, result)
                     except Refusal as refusal:
                         refusal.payload.location.emit_error(f"{op.OPERATION_NAME}: {refusal}")
                         return Result.SilenceableFailure
@@ -137,7 +137,7 @@ def transform_op(op_class: type[Op]) -> Callable[[Rewrite[Op]], Rewrite[Op]]:
                         op.location.emit_error(faults.record(op.OPERATION_NAME, error))
                         return Result.DefiniteFailure
                 if has_result:
-                    results.set_ops(op.results[0], found)
+                    results.set_ops(op.results[0], ops)
                 return Result.Success
 
             @staticmethod
@@ -151,10 +151,10 @@ def transform_op(op_class: type[Op]) -> Callable[[Rewrite[Op]], Rewrite[Op]]:
     return register
 
 
-def _payload_ops(rewrite: Rewrite[Op], produced: object) -> list[ir.Operation]:
+def _payload_ops(rewrite: Rewrite[Op], result: object) -> list[ir.Operation]:
     """Returns the payload ops that a rewrite function returned for the result of its op."""
-    found: list[ir.Operation] = []
-    for op in list(produced) if isinstance(produced, (list, tuple)) else [produced]:
+    ops: list[ir.Operation] = []
+    for op in list(result) if isinstance(result, (list, tuple)) else [result]:
         if not isinstance(op, (ir.Operation, ir.OpView)):
             code = rewrite.__code__
             location = f"{code.co_filename}:{code.co_firstlineno}"
@@ -162,8 +162,8 @@ def _payload_ops(rewrite: Rewrite[Op], produced: object) -> list[ir.Operation]:
                 f"the op has a result, for which {code.co_name} at {location} returned {op!r}, which is not "
                 f"a payload op"
             )
-        found.append(op.operation)
-    return found
+        ops.append(op.operation)
+    return ops
 
 
 def register_dialect(dialect: type[ext.Dialect]) -> None:
@@ -198,15 +198,15 @@ def _load_definition(dialect: type[ext.Dialect]) -> None:
     """Loads the ops of a dialect into the current MLIR context, from their definition in IRDL.
 
     The bindings create the definition from the classes and register the classes, which are those of the process, not of
-    a context. That is done once, and again where another class has come in.
+    a context. That is done once, and again after another class is defined.
     """
     name, classes = dialect.DIALECT_NAMESPACE, (dialect, *dialect.operations)
-    defined = _DEFINITIONS.get(name)
-    if defined is None or defined[0] != classes or dialect.types or dialect.attributes:
+    definition = _DEFINITIONS.get(name)
+    if definition is None or definition[0] != classes or dialect.types or dialect.attributes:
         dialect.load()
         _DEFINITIONS[name] = classes, str(dialect._mlir_module)
         return
-    irdl.load_dialects(ir.Module.parse(defined[1]))
+    irdl.load_dialects(ir.Module.parse(definition[1]))
     for op_class in dialect.operations:
         op_class._attach_traits()
 

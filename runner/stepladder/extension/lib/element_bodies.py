@@ -58,15 +58,15 @@ def operand_loops(generic: ir.Operation, map_: ir.AffineMap) -> list[int | None]
     Raises:
         Refusal: the map is no projected permutation.
     """
-    found: list[int | None] = []
+    loops: list[int | None] = []
     for item in map_.results:
         if isinstance(item, ir.AffineDimExpr):
-            found.append(item.position)
+            loops.append(item.position)
         elif isinstance(item, ir.AffineConstantExpr) and item.value == 0:
-            found.append(None)
+            loops.append(None)
         else:
             raise Refusal(generic, f"the indexing map {map_}; accepted: projected permutations")
-    return found
+    return loops
 
 
 def vector_bits(element: ir.Type) -> int:
@@ -124,13 +124,13 @@ def compute_body(body: ir.Block, values: dict[ir.Value, ir.Value], loops: Mappin
         values: of its arguments; what the ops compute is added.
         loops: indices of the iteration.
     """
-    skipped: set[ir.Value] = {value for value in body.arguments if value not in values}
+    unavailable: set[ir.Value] = {value for value in body.arguments if value not in values}
     for item in operations_of(body)[:-1]:
         if item.name == "linalg.index":
             values[item.results[0]] = loops[ir.IntegerAttr(item.attributes["dim"]).value]
             continue
-        if any(operand in skipped for operand in item.operands):
-            skipped.update(item.results)
+        if any(operand in unavailable for operand in item.operands):
+            unavailable.update(item.results)
             continue
         copy = item.clone().operation
         for place, operand in enumerate(item.operands):
@@ -145,13 +145,13 @@ def create_forall(count: int, kind: str) -> ir.BlockArgument:
         count: of iterations.
         kind: `block` or `thread`.
     """
-    none, one = ir.DenseI64ArrayAttr.get([0]), ir.DenseI64ArrayAttr.get([1])
+    zero, unit_step = ir.DenseI64ArrayAttr.get([0]), ir.DenseI64ArrayAttr.get([1])
     loop = ir.Operation.create(
         "scf.forall",
         attributes={
-            "staticLowerBound": none,
+            "staticLowerBound": zero,
             "staticUpperBound": ir.DenseI64ArrayAttr.get([count]),
-            "staticStep": one,
+            "staticStep": unit_step,
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0, 0, 0]),
             "mapping": ir.ArrayAttr.get([ir.Attribute.parse(f"#gpu.{kind}<x>")]),
         },

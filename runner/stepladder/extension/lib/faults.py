@@ -65,5 +65,5 @@ def record(name: str, error: BaseException) -> str:
 def take() -> str:
     """Returns the traceback of the last Python error since the last call, or an empty string."""
     global _traceback
-    taken, _traceback = _traceback, ""
-    return taken
+    text, _traceback = _traceback, ""
+    return text

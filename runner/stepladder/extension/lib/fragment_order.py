@@ -35,10 +35,10 @@ def store_tile(tile: ir.Value, vectors: ir.Value) -> None:
     """
     rows, columns = ir.MemRefType(tile.type).shape
     # Rows: warp, upper or lower matrix, row in it. Columns: two matrices, which of them, thread, element.
-    split = [rows // _WARP_ROWS, 2, MATRIX, columns // _VECTOR_COLUMNS, 2, MATRIX // PAIR, PAIR]
+    split_shape = [rows // _WARP_ROWS, 2, MATRIX, columns // _VECTOR_COLUMNS, 2, MATRIX // PAIR, PAIR]
     order = [0, 1, 3, 2, 5, 4, 6]
-    source = expand_shape(tile, split, [[0, 1, 2], [3, 4, 5, 6]])
-    target = expand_shape(vectors, [split[axis] for axis in order], [[0, 1, 2, 3, 4], [5, 6]])
+    source = expand_shape(tile, split_shape, [[0, 1, 2], [3, 4, 5, 6]])
+    target = expand_shape(vectors, [split_shape[axis] for axis in order], [[0, 1, 2, 3, 4], [5, 6]])
     create_named_op("linalg.transpose", [source], target, {"permutation": ir.DenseI64ArrayAttr.get(order)})
 
 

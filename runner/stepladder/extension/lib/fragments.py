@@ -25,7 +25,7 @@ def take_rows(fragment: ir.Value, rows: Sequence[int]) -> ir.Value:
 
     Args:
         fragment: a vector rows x ....
-        rows: indices of rows; one may come several times.
+        rows: indices of rows; one may occur several times.
     """
     type_ = ir.VectorType(fragment.type)
     row_type = ir.VectorType.get(type_.shape[1:], type_.element_type)

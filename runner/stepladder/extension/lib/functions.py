@@ -17,7 +17,7 @@ def create_private_function(
         types: of its arguments.
         results: types of its results.
         location: of the function and its arguments.
-        marks: names of unit attributes that it gets.
+        marks: names of its unit attributes.
 
     Returns:
         The function, whose block has no terminator yet.

@@ -94,7 +94,7 @@ def _of_argument(argument: ir.BlockArgument, launch: ir.Operation) -> Range | No
         sizes = [*launch_sizes(launch, GRID), *launch_sizes(launch, BLOCK)]
         return Range(0, sizes[argument.arg_number] - 1) if argument.arg_number < len(sizes) else None
     if owner.name == "scf.for" and argument.arg_number == 0:
-        bounds = [range_of(bound, launch) for bound in list(owner.operands)[:3]]
+        bounds = [range_of(operand, launch) for operand in list(owner.operands)[:3]]
         first, end, step = bounds
         if first is None or end is None or step is None or step.low != step.high or step.low <= 0:
             return None

@@ -125,7 +125,7 @@ def launch_kernel(
         sizes: blocks of the grid, and threads of a block, along x.
         operands: that the kernel takes.
         emit: creates its body, given its parameters and the threads of a block, at the insertion point.
-        marks: names of unit attributes that the kernel gets.
+        marks: names of unit attributes of the kernel.
     """
     module = function.parent
     assert module is not None  # by contract

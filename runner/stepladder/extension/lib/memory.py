@@ -190,10 +190,10 @@ def source_of_transpose(view: ir.Value) -> ir.Value | None:
     for name in ("static_offsets", "static_sizes", "static_strides"):
         numbers = list(ir.DenseI64ArrayAttr(op.attributes[name]))
         values = [dynamic.pop(0) if number == unknown else None for number in numbers]
-        given = [value for value in reversed(values) if value is not None]
+        dynamic_values = [value for value in reversed(values) if value is not None]
         attributes[name] = ir.DenseI64ArrayAttr.get(list(reversed(numbers)))
-        operands += given
-        counts.append(len(given))
+        operands += dynamic_values
+        counts.append(len(dynamic_values))
     layout = ir.StridedLayoutAttr.get(offset, list(reversed(strides)))
     result = ir.MemRefType.get(
         list(reversed(type_.shape)), type_.element_type, layout=layout, memory_space=type_.memory_space
@@ -217,12 +217,12 @@ def transpose(buffer: ir.Value) -> ir.Value:
     layout = ir.StridedLayoutAttr.get(offset, list(reversed(strides)))
     shape = list(reversed(type_.shape))
     view = ir.MemRefType.get(shape, type_.element_type, layout=layout, memory_space=type_.memory_space)
-    exchanged = ir.AffineMap.get(2, 0, [ir.AffineExpr.get_dim(1), ir.AffineExpr.get_dim(0)])
+    permutation = ir.AffineMap.get(2, 0, [ir.AffineExpr.get_dim(1), ir.AffineExpr.get_dim(0)])
     return ir.Operation.create(
         "memref.transpose",
         results=[view],
         operands=[buffer],
-        attributes={"permutation": ir.AffineMapAttr.get(exchanged)},
+        attributes={"permutation": ir.AffineMapAttr.get(permutation)},
     ).results[0]
 
 
@@ -245,8 +245,8 @@ def unique_symbol(module: ir.Operation, name: str) -> str:
         name: the symbol that is wanted.
     """
     block = module.regions[0].blocks[0]
-    taken = {op.attributes["sym_name"].value for op in block.operations if "sym_name" in op.attributes}
-    return next(free for free in (name, *(f"{name}_{number}" for number in range(len(taken)))) if free not in taken)
+    symbols = {op.attributes["sym_name"].value for op in block.operations if "sym_name" in op.attributes}
+    return next(free for free in (name, *(f"{name}_{number}" for number in range(len(symbols)))) if free not in symbols)
 
 
 def create_global(launch: ir.Operation, name: str, type_: ir.MemRefType, initial: int | None = None) -> str:

@@ -81,7 +81,7 @@ class Index:
         Raises:
             NoDigits: they depend on digits that only the values have.
         """
-        quotient, rest = Index(constant=self.constant // divisor), Index(constant=self.constant % divisor)
+        quotient, remainder = Index(constant=self.constant // divisor), Index(constant=self.constant % divisor)
         for digit, factor in self.terms:
             if factor % divisor == 0:
                 quotient += Index(((digit, factor // divisor),))
@@ -91,10 +91,10 @@ class Index:
                 above = Digit(digit.base, digit.divisor * parts, digit.size // parts, digit.is_first)
                 quotient += Index(((above, 1),))
                 digit = Digit(digit.base, digit.divisor, parts, is_first=False)
-            rest += Index(((digit, factor),))
-        if rest.last >= divisor:
+            remainder += Index(((digit, factor),))
+        if remainder.last >= divisor:
             raise NoDigits
-        return quotient, rest
+        return quotient, remainder
 
     def depends_on(self, base: str) -> bool:
         """Tells whether an index is part of it.
@@ -115,11 +115,11 @@ class Index:
         names = list(dict.fromkeys(digit.base for digit, _ in self.terms))
 
         def total(*numbers: ir.AffineExpr) -> ir.AffineExpr:
-            found = ir.AffineExpr.get_constant(self.constant)
+            sum_ = ir.AffineExpr.get_constant(self.constant)
             for digit, factor in self.terms:
                 part = ir.AffineExpr.get_floor_div(numbers[names.index(digit.base)], digit.divisor)
-                found = found + (part if digit.is_first else ir.AffineExpr.get_mod(part, digit.size)) * factor
-            return found
+                sum_ = sum_ + (part if digit.is_first else ir.AffineExpr.get_mod(part, digit.size)) * factor
+            return sum_
 
         return apply(total, *(bases[name] for name in names))
 
@@ -129,9 +129,9 @@ def _joined(factors: dict[Digit, int]) -> tuple[tuple[Digit, int], ...]:
     for low, factor in factors.items():
         for high, other in factors.items():
             if (high.base, high.divisor, other) == (low.base, low.divisor * low.size, factor * low.size):
-                rest = {digit: own for digit, own in factors.items() if digit not in (low, high)}
-                both = Digit(low.base, low.divisor, low.size * high.size, high.is_first)
-                return _joined({**rest, both: rest.get(both, 0) + factor})
+                remaining = {digit: own for digit, own in factors.items() if digit not in (low, high)}
+                joined_digit = Digit(low.base, low.divisor, low.size * high.size, high.is_first)
+                return _joined({**remaining, joined_digit: remaining.get(joined_digit, 0) + factor})
     return tuple(sorted(factors.items(), key=lambda item: (item[0].base, item[0].divisor, item[0].size)))
 
 
@@ -142,10 +142,10 @@ def linear(place: Sequence[Index], shape: Sequence[int]) -> Index:
         place: an index for each dimension.
         shape: the extents.
     """
-    found = Index()
+    number = Index()
     for part, size in zip(place, shape):
-        found = found * size + part
-    return found
+        number = number * size + part
+    return number
 
 
 def digits(number: Index, shape: Sequence[int]) -> list[Index]:
@@ -158,8 +158,8 @@ def digits(number: Index, shape: Sequence[int]) -> list[Index]:
     Raises:
         NoDigits: they depend on digits that only the values have.
     """
-    found: list[Index] = []
+    remainders: list[Index] = []
     for size in reversed(shape[1:]):
-        number, rest = number.divided(size)
-        found.append(rest)
-    return [number, *reversed(found)] if shape else []
+        number, remainder = number.divided(size)
+        remainders.append(remainder)
+    return [number, *reversed(remainders)] if shape else []

@@ -35,9 +35,9 @@ def narrow_constants(function: ir.Operation, rewriter: Rewriter) -> None:
         if limit is None or math.isnan(limit) or wide is None or wide.name != "arith.extf":
             continue
         value = wide.operands[0]
-        found = exact_comparison(ir.IntegerAttr(op.attributes["predicate"]).value, limit, str(value.type))
-        if str(op.operands[0].type) == "f64" and isinstance(value.type, ir.FloatType) and found is not None:
-            predicate, number = found
+        comparison = exact_comparison(ir.IntegerAttr(op.attributes["predicate"]).value, limit, str(value.type))
+        if str(op.operands[0].type) == "f64" and isinstance(value.type, ir.FloatType) and comparison is not None:
+            predicate, number = comparison
             with ir.InsertionPoint(op), op.location:
                 rewriter.replace_op(
                     op, [arith.cmpf(arith.CmpFPredicate(predicate), value, arith.constant(value.type, number))]

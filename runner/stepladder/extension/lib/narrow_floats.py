@@ -49,8 +49,8 @@ def extended_pair(value: ir.Value, type_: ir.Type) -> ir.Value:
     i8, f16 = (_like(value.type, ir.Type.parse(name)) for name in ("i8", "f16"))
     attributes = {"srcType": ir.TypeAttr.get(element_of(value.type))}
     bits = arith.bitcast(i8, value)
-    found = ir.Operation.create("nvvm.convert.f8x2.to.f16x2", results=[f16], operands=[bits], attributes=attributes)
-    return _widened(found.results[0], type_)
+    halves = ir.Operation.create("nvvm.convert.f8x2.to.f16x2", results=[f16], operands=[bits], attributes=attributes)
+    return _widened(halves.results[0], type_)
 
 
 def extended(value: ir.Value, type_: ir.Type) -> ir.Value:
@@ -68,14 +68,14 @@ def extended(value: ir.Value, type_: ir.Type) -> ir.Value:
     bits = arith.extui(i16, arith.bitcast(i8, value))
     magnitude = arith.andi(bits, _constant(i16, _MAGNITUDE))
     sign = arith.shli(arith.andi(bits, _constant(i16, _SIGN)), _constant(i16, 8))
-    moved = arith.shli(magnitude, _constant(i16, _MANTISSA - mantissa))
-    found = arith.bitcast(f16, arith.ori(moved, sign))
+    shifted = arith.shli(magnitude, _constant(i16, _MANTISSA - mantissa))
+    result = arith.bitcast(f16, arith.ori(shifted, sign))
     if distance:
-        found = arith.mulf(found, _constant(f16, 2.0**distance))
+        result = arith.mulf(result, _constant(f16, 2.0**distance))
         is_number = arith.cmpi(arith.CmpIPredicate.ne, magnitude, _constant(i16, _MAGNITUDE))
         nan = arith.bitcast(f16, arith.ori(_constant(i16, _NAN), sign))
-        found = arith.select(is_number, found, nan)
-    return _widened(found, type_)
+        result = arith.select(is_number, result, nan)
+    return _widened(result, type_)
 
 
 def rounds(op: ir.Operation) -> bool:
@@ -117,7 +117,7 @@ def rounded(value: ir.Value, type_: ir.Type) -> ir.Value:
     """
     name = str(element_of(type_))
     mantissa, _ = _LAYOUTS[name]
-    i8, i32, f32 = (_like(type_, ir.Type.parse(each)) for each in ("i8", "i32", "f32"))
+    i8, i32, f32 = (_like(type_, ir.Type.parse(type_name)) for type_name in ("i8", "i32", "f32"))
     bits = arith.bitcast(i32, _in_f32(value))
     magnitude = arith.andi(bits, _constant(i32, _F32_MAGNITUDE))
 
@@ -132,12 +132,12 @@ def rounded(value: ir.Value, type_: ir.Type) -> ir.Value:
     subnormal = arith.subi(sum_, arith.bitcast(i32, unit))
 
     smallest = _constant(i32, (_EXPONENT[name] + _F32_BIAS) << _F32_MANTISSA)
-    found = arith.select(arith.cmpi(arith.CmpIPredicate.ult, magnitude, smallest), subnormal, normal)
-    found = arith.minui(found, _constant(i32, _CEILING[name]))
+    fp8_bits = arith.select(arith.cmpi(arith.CmpIPredicate.ult, magnitude, smallest), subnormal, normal)
+    fp8_bits = arith.minui(fp8_bits, _constant(i32, _CEILING[name]))
     is_nan = arith.cmpi(arith.CmpIPredicate.ugt, magnitude, _constant(i32, _F32_INFINITY))
-    found = arith.select(is_nan, _constant(i32, _MAGNITUDE), found)
+    fp8_bits = arith.select(is_nan, _constant(i32, _MAGNITUDE), fp8_bits)
     sign = arith.andi(arith.shrui(bits, _constant(i32, 24)), _constant(i32, _SIGN))
-    return arith.bitcast(type_, arith.trunci(i8, arith.ori(found, sign)))
+    return arith.bitcast(type_, arith.trunci(i8, arith.ori(fp8_bits, sign)))
 
 
 def rounded_pairs(value: ir.Value, type_: ir.Type) -> ir.Value:
@@ -164,8 +164,8 @@ def rounded_pairs(value: ir.Value, type_: ir.Type) -> ir.Value:
     pairs = _constant(ir.VectorType.get([count // 2], i16), 0)
     for number in range(count // 2):
         low, high = (vector.extract(flat, [], [2 * number + place]) for place in range(2))
-        both = vector.bitcast(ir.VectorType.get([1], i16), _pair_of_bytes(low, high, fp8))
-        pair = vector.extract(both, [], [0])
+        bytes_ = vector.bitcast(ir.VectorType.get([1], i16), _pair_of_bytes(low, high, fp8))
+        pair = vector.extract(bytes_, [], [0])
         if not is_bounded:
             first, second = (arith.extui(i16, _is_beyond(part, str(fp8))) for part in (low, high))
             pair = arith.addi(pair, arith.ori(first, arith.shli(second, _constant(i16, 8))))

@@ -32,7 +32,7 @@ class IntegerBounds:
     """What integers the values of a body may be, as they are created."""
 
     def __init__(self) -> None:
-        self._known: dict[ir.Value, Bounds] = {}
+        self._bounds_of: dict[ir.Value, Bounds] = {}
 
     def note(self, op: ir.Operation, operands: list[ir.Value], result: ir.Value) -> None:
         """Finds what integers a result may be.
@@ -42,18 +42,18 @@ class IntegerBounds:
             operands: in place of its own.
             result: of the op that represents it.
         """
-        found = self._of(op.name, operands)
-        if found is not None:
-            self._known[result] = found
+        bounds = self._of(op.name, operands)
+        if bounds is not None:
+            self._bounds_of[result] = bounds
 
     def of(self, value: ir.Value) -> Bounds | None:
-        """Returns what integers a value may be; None where no more is known than its type says, of 16 bits or more.
+        """Returns what integers a value may be; None where only its type is known, of 16 bits or more.
 
         Args:
             value: a scalar or a vector.
         """
-        if value in self._known:
-            return self._known[value]
+        if value in self._bounds_of:
+            return self._bounds_of[value]
         number = constant_value(value)
         if number is not None:
             return Bounds(number, number)
@@ -74,15 +74,15 @@ class IntegerBounds:
         left, right = bounds[0], bounds[1]
         match name:
             case "arith.addi":
-                found = Bounds(left.low + right.low, left.high + right.high)
+                result = Bounds(left.low + right.low, left.high + right.high)
             case "arith.subi":
-                found = Bounds(left.low - right.high, left.high - right.low)
+                result = Bounds(left.low - right.high, left.high - right.low)
             case "arith.andi" if right.low == right.high >= 0:
-                found = Bounds(0, right.high)
+                result = Bounds(0, right.high)
             case _:
                 return None
         half = 1 << (ir.IntegerType(element_of(operands[0].type)).width - 1)
-        return found if -half <= found.low and found.high < half else None
+        return result if -half <= result.low and result.high < half else None
 
 
 def converted(op: ir.Operation, operand: ir.Value, bounds: Bounds | None) -> ir.Value | None:
@@ -103,9 +103,11 @@ def converted(op: ir.Operation, operand: ir.Value, bounds: Bounds | None) -> ir.
         return None
     count = operand.type.shape[0]
     bits = _bits_above(operand, below)
-    one = (BIAS[name] + MANTISSA[name]) << MANTISSA[name]
-    held = vector.bitcast(ir.VectorType.get([count], op.results[0].type), arith.ori(bits, splat(bits.type, one)))
-    return arith.subf(held, splat(held.type, float((1 << MANTISSA[name]) + below)))
+    exponent_bits = (BIAS[name] + MANTISSA[name]) << MANTISSA[name]
+    floats = vector.bitcast(
+        ir.VectorType.get([count], op.results[0].type), arith.ori(bits, splat(bits.type, exponent_bits))
+    )
+    return arith.subf(floats, splat(floats.type, float((1 << MANTISSA[name]) + below)))
 
 
 def _bits_above(operand: ir.Value, below: int) -> ir.Value:
@@ -125,10 +127,10 @@ def _bits_above(operand: ir.Value, below: int) -> ir.Value:
 def _apart(bytes_: ir.Value) -> ir.Value:
     """Returns two bytes in 16 bits each, by a shift of both at once."""
     i16, i32 = (ir.IntegerType.get_signless(width) for width in (16, 32))
-    both = arith.extui(i32, extract(vector.bitcast(ir.VectorType.get([1], i16), bytes_), [0], i16))
-    moved = arith.andi(arith.ori(both, arith.shli(both, integer(8, 32))), integer(0x00FF00FF, 32))
-    held = ir.Operation.create("vector.from_elements", results=[ir.VectorType.get([1], i32)], operands=[moved])
-    return vector.bitcast(ir.VectorType.get([2], i16), held.results[0])
+    word = arith.extui(i32, extract(vector.bitcast(ir.VectorType.get([1], i16), bytes_), [0], i16))
+    spread_bytes = arith.andi(arith.ori(word, arith.shli(word, integer(8, 32))), integer(0x00FF00FF, 32))
+    words = ir.Operation.create("vector.from_elements", results=[ir.VectorType.get([1], i32)], operands=[spread_bytes])
+    return vector.bitcast(ir.VectorType.get([2], i16), words.results[0])
 
 
 def splat(type_: ir.Type, number: float) -> ir.Value:

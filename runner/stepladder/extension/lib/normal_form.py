@@ -70,11 +70,11 @@ def _lift_to_tensors(func: ir.Operation, rewriter: Rewriter) -> None:
         number = _argument_number(op, _destination_of(op))
         attributes = attributes_of(op)
         with ir.InsertionPoint(op), op.location:
-            lifted = ir.Operation.create(
+            tensor_op = ir.Operation.create(
                 op.name, results=[operands[-1].type], operands=operands, attributes=attributes, regions=1
             )
-        op.regions[0].blocks[0].append_to(lifted.regions[0])
-        current[number] = lifted.results[0]
+        op.regions[0].blocks[0].append_to(tensor_op.regions[0])
+        current[number] = tensor_op.results[0]
         rewriter.erase_op(op)
     terminator = terminator_of(body)
     with ir.InsertionPoint(terminator), terminator.location:
@@ -95,16 +95,16 @@ def _bufferize_boundary(func: ir.Operation) -> None:
     """Converts tensor arguments and results of a function to buffers."""
     body = func.regions[0].blocks[0]
     terminator = terminator_of(body)
-    returned = list(terminator.operands)
-    if not returned and not any(isinstance(a.type, ir.RankedTensorType) for a in body.arguments):
+    results = list(terminator.operands)
+    if not results and not any(isinstance(a.type, ir.RankedTensorType) for a in body.arguments):
         return
     stores = walk(func, "bufferization.materialize_in_destination")
-    are_tensors = all(isinstance(value.type, ir.RankedTensorType) for value in returned)
-    if len(returned) > 1 and any(producer(value) is None for value in returned):
+    are_tensors = all(isinstance(value.type, ir.RankedTensorType) for value in results)
+    if len(results) > 1 and any(producer(value) is None for value in results):
         raise Refusal(func, "a function on tensors returns an argument beside another tensor")
-    if not are_tensors or bool(returned) == bool(stores):
+    if not are_tensors or bool(results) == bool(stores):
         raise Refusal(func, "a function on tensors returns tensors, which are made of the product")
-    origin = _initial_value(returned[0]) if len(returned) == 1 else None
+    origin = _initial_value(results[0]) if len(results) == 1 else None
 
     arguments = list(body.arguments)
     destination: ir.Value | None = None
@@ -112,18 +112,18 @@ def _bufferize_boundary(func: ir.Operation) -> None:
         if not isinstance(argument.type, ir.RankedTensorType):
             continue
         type_ = ir.RankedTensorType(argument.type)
-        written = origin is not None and argument == origin
+        is_written = origin is not None and argument == origin
         argument.set_type(ir.MemRefType.get(type_.shape, type_.element_type))
         with ir.InsertionPoint.at_block_begin(body), func.location:
-            tensor = to_tensor(argument, writable=written)
+            tensor = to_tensor(argument, writable=is_written)
         argument.replace_all_uses_except(tensor, defining_op(tensor))
-        if written:
+        if is_written:
             destination = argument
     destinations = [] if destination is None else [destination]
-    for value in returned[len(destinations) :]:
+    for value in results[len(destinations) :]:
         type_ = ir.RankedTensorType(value.type)
         destinations.append(body.add_argument(ir.MemRefType.get(type_.shape, type_.element_type), func.location))
-    if returned:
+    if results:
         with ir.InsertionPoint(terminator), terminator.location:
             for value, buffer in zip(list(terminator.operands), destinations):
                 _materialize(value, buffer)

@@ -58,7 +58,9 @@ def producer_of(module: ir.Operation, buffer: ir.Value) -> tuple[ir.Operation, i
         if call.name == "func.call" and PRODUCER in call.attributes:
             name = callee_of(call)
             functions = walk(module, "func.func")
-            return call, next(each for each in functions if ir.StringAttr(each.attributes["sym_name"]).value == name)
+            return call, next(
+                function for function in functions if ir.StringAttr(function.attributes["sym_name"]).value == name
+            )
     raise Refusal(module, "expected an operand that elementwise ops compute, in a buffer without copies")
 
 
@@ -133,7 +135,7 @@ class Producer:
     def _computed(self, generic: ir.Operation, loops: Sequence[Sequence[Index]], read: Read) -> ir.Value:
         """Returns what the body of an op yields in iterations."""
         values: dict[ir.Value, ir.Value] = {}
-        known = _Known()
+        facts = _Known()
         for argument, operand, numbers in _inputs(generic, loops):
             is_buffer = isinstance(operand.type, ir.MemRefType)
             values[argument] = self._value(operand, numbers, read) if is_buffer else _constant(generic, operand)
@@ -142,13 +144,16 @@ class Producer:
                 loop = ir.IntegerAttr(op.attributes["dim"]).value
                 values[op.results[0]] = read(None, tuple(place[loop] for place in loops))
                 continue
-            operands = [values[each] if each in values else _constant(generic, each) for each in op.operands]
+            operands = [
+                values[operand_value] if operand_value in values else _constant(generic, operand_value)
+                for operand_value in op.operands
+            ]
             if op.name == "linalg.yield":
                 return operands[0]
             width = _PAIR if any(isinstance(operand.type, ir.VectorType) for operand in operands) else None
             if width is not None:
                 operands = [repeated(operand, width) for operand in operands]
-            values[op.results[0]] = _created(op, operands, width, known)
+            values[op.results[0]] = _created(op, operands, width, facts)
         raise Refusal(generic, "expected a body that ends in linalg.yield")
 
 
@@ -160,28 +165,28 @@ class _Known:
     fields: FieldsOf = field(default_factory=FieldsOf)
 
 
-def _created(op: ir.Operation, operands: list[ir.Value], width: int | None, known: _Known) -> ir.Value:
+def _created(op: ir.Operation, operands: list[ir.Value], width: int | None, facts: _Known) -> ir.Value:
     """Returns the result of a scalar op of a body on scalars, or on vectors; casts of small values by their bits."""
-    cast = _cast(op, operands[0], known) if operands else None
+    cast = _cast(op, operands[0], facts) if operands else None
     result = created(op, operands, width) if cast is None else cast
-    known.bounds.note(op, operands, result)
-    known.fields.note(op, operands, result)
+    facts.bounds.note(op, operands, result)
+    facts.fields.note(op, operands, result)
     return result
 
 
-def _cast(op: ir.Operation, operand: ir.Value, known: _Known) -> ir.Value | None:
+def _cast(op: ir.Operation, operand: ir.Value, facts: _Known) -> ir.Value | None:
     """Returns the result of a cast that a pair has a shorter way for; None of another op."""
     if op.name == "arith.extf" and narrow_floats.is_fp8(operand) and isinstance(operand.type, ir.VectorType):
         return narrow_floats.extended_pair(operand, ir.VectorType.get([_PAIR], op.results[0].type))
-    found = bit_fields.converted(op, known.fields.of(operand))
-    return converted(op, operand, known.bounds.of(operand)) if found is None else found
+    cast = bit_fields.converted(op, facts.fields.of(operand))
+    return converted(op, operand, facts.bounds.of(operand)) if cast is None else cast
 
 
 def _check(generic: ir.Operation) -> None:
     """Refuses a `linalg.generic` that does not write each element of one buffer in the order of its loops."""
-    written = indexing_maps(generic)[-1]
+    output_map = indexing_maps(generic)[-1]
     outputs = len(generic.regions[0].blocks[0].operations[-1].operands)
-    if outputs != 1 or written != ir.AffineMap.get_identity(written.n_dims):
+    if outputs != 1 or output_map != ir.AffineMap.get_identity(output_map.n_dims):
         raise Refusal(generic, "expected parallel loops, and one result that is written in their order")
 
 

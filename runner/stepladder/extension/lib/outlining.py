@@ -23,7 +23,7 @@ def outline(
     """Moves a `linalg.generic` to a private function, and calls that in its place.
 
     Args:
-        module: that gets the function.
+        module: to which the function is added.
         generic: the op, on buffers.
         arguments: of the call; the function returns the last, C's tile and those of the results beside it.
         operands: given the arguments inside the function, the operands of the op there, at the insertion point.

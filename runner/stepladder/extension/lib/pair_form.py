@@ -55,8 +55,8 @@ def write_pair(function: ir.Operation, parts: Parts, rewriter: Rewriter) -> None
     with ir.InsertionPoint(body), function.location:
         end = ir.Operation.create("func.return")
 
-    stored = _taken_from_store(second.arguments[parts.crossing])
-    _replace_reads(first.arguments[parts.crossing], stored)
+    product = _taken_from_store(second.arguments[parts.crossing])
+    _replace_reads(first.arguments[parts.crossing], product)
     of_first = [argument for argument in first.arguments if argument.arg_number != parts.crossing]
     for number, argument in enumerate(of_first):
         if number < len(body.arguments):
@@ -81,40 +81,40 @@ def _normal_block(part: ir.Module, rewriter: Rewriter) -> ir.Block:
 
 def _buffers_of(argument: ir.Value) -> list[ir.Value]:
     """Returns an argument and the views of it, those that views are made of first."""
-    found = [argument]
-    for buffer in found:  # grows in the loop
-        found += [user.results[0] for user in users_of(buffer) if user.name.startswith("memref.")]
-    return found
+    buffers = [argument]
+    for buffer in buffers:  # grows in the loop
+        buffers += [user.results[0] for user in users_of(buffer) if user.name.startswith("memref.")]
+    return buffers
 
 
 def _taken_from_store(argument: ir.Value) -> ir.Value:
     """Returns the tensor that a part stores to an argument, which nothing uses from then on."""
     buffers = _buffers_of(argument)
     (store,) = [user for buffer in buffers for user in users_of(buffer) if user.name == _STORE]
-    stored = store.operands[0]
+    tensor = store.operands[0]
     store.erase()
     for buffer in reversed(buffers):
-        for read in users_of(buffer):
-            if read.name == _READ:
-                with ir.InsertionPoint(read), read.location:
-                    empty = ir.Operation.create("tensor.empty", results=[read.results[0].type])
-                read.results[0].replace_all_uses_with(empty.results[0])
-                if read.results[0] == stored:
-                    stored = empty.results[0]
-                read.erase()
+        for reader in users_of(buffer):
+            if reader.name == _READ:
+                with ir.InsertionPoint(reader), reader.location:
+                    empty = ir.Operation.create("tensor.empty", results=[reader.results[0].type])
+                reader.results[0].replace_all_uses_with(empty.results[0])
+                if reader.results[0] == tensor:
+                    tensor = empty.results[0]
+                reader.erase()
         if buffer != argument:
             ir.OpResult(buffer).owner.erase()
-    return stored
+    return tensor
 
 
 def _replace_reads(argument: ir.Value, tensor: ir.Value) -> None:
     """Replaces the tensors that are read from an argument by another one."""
     buffers = _buffers_of(argument)
     for buffer in reversed(buffers):
-        for read in users_of(buffer):
-            if read.name != _READ or read.results[0].type != tensor.type:
-                raise Refusal(read, f"a product of {tensor.type} is read as {read.results[0].type}")
-            read.results[0].replace_all_uses_with(tensor)
-            read.erase()
+        for user in users_of(buffer):
+            if user.name != _READ or user.results[0].type != tensor.type:
+                raise Refusal(user, f"a product of {tensor.type} is read as {user.results[0].type}")
+            user.results[0].replace_all_uses_with(tensor)
+            user.erase()
         if buffer != argument:
             ir.OpResult(buffer).owner.erase()

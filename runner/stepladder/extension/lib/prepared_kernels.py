@@ -96,16 +96,16 @@ class _Generic:
     def __init__(self, op: ir.Operation) -> None:
         self.op = op
         self.body = op.regions[0].blocks[0]
-        *maps, written = indexing_maps(op)
+        *maps, output_map = indexing_maps(op)
         *inputs, output = op.operands
         *arguments, result = self.body.arguments
-        parallel = ir.AffineMap.get_identity(written.n_dims).get_submap(list(range(len(written.results))))
+        parallel = ir.AffineMap.get_identity(output_map.n_dims).get_submap(list(range(len(output_map.results))))
         self.fold: Fold | None = None
-        if written.n_dims > len(written.results):
+        if output_map.n_dims > len(output_map.results):
             self.fold = fold_of(op, 0)
-        if len(op.results) != 1 or written != parallel or (self.fold is None and list(result.uses)):
+        if len(op.results) != 1 or output_map != parallel or (self.fold is None and list(result.uses)):
             raise Refusal(op, "expected parallel loops, and one result that is written in their order, or sums of it")
-        self.sizes = shape_of(output) + [1] * (written.n_dims - len(written.results))
+        self.sizes = shape_of(output) + [1] * (output_map.n_dims - len(output_map.results))
         self.last = len(self.sizes) - 1
         self.operands: dict[ir.Value, _Operand] = {}
         self.constants: dict[ir.Value, ir.Value] = {}
@@ -159,21 +159,21 @@ class ElementsKernel:
     def _width(self, op: ir.Operation, widest: int) -> int:
         """Collects what an op reads; returns how many adjacent elements a thread computes, `widest` at most."""
         generic = self.generics[op] = _Generic(op)
-        found = math.gcd(generic.sizes[-1], widest) if generic.sizes and not generic.needs_elements() else 1
+        width = math.gcd(generic.sizes[-1], widest) if generic.sizes and not generic.needs_elements() else 1
         for operand in generic.operands.values():
             runs = generic.last in operand.axes
             if operand.maker is not None:
                 inner = self._width(operand.maker, widest if runs else 1)
                 if runs:
-                    found = math.gcd(found, inner) if operand.axes[-1] == generic.last else 1
+                    width = math.gcd(width, inner) if operand.axes[-1] == generic.last else 1
                 continue
-            read = defining_op(unshaped(operand.value)).operands[0]
+            source = defining_op(unshaped(operand.value)).operands[0]
             if operand.value not in self.places:
                 self.places[operand.value] = len(self.buffers)
-                self.buffers.append(reshaped(read, operand.shape))
+                self.buffers.append(reshaped(source, operand.shape))
             if runs:
-                found = math.gcd(found, _WIDEST // _bytes(read))
-        return found
+                width = math.gcd(width, _WIDEST // _bytes(source))
+        return width
 
     def emit(self, parameters: Sequence[ir.Value], block_threads: int) -> None:
         """Creates the body of the kernel, at the insertion point.
@@ -221,10 +221,10 @@ class ElementsKernel:
                 values[inner.results[0]] = loops[ir.IntegerAttr(inner.attributes["dim"]).value]
                 continue
             operands = [self._outside(generic, value, values) for value in inner.operands]
-            widened = width if any(isinstance(value.type, ir.VectorType) for value in operands) else None
-            if widened is not None:
-                operands = [repeated(value, widened) for value in operands]
-            values[inner.results[0]] = created(inner, operands, widened)
+            vector_width = width if any(isinstance(value.type, ir.VectorType) for value in operands) else None
+            if vector_width is not None:
+                operands = [repeated(value, vector_width) for value in operands]
+            values[inner.results[0]] = created(inner, operands, vector_width)
         raise Refusal(generic.op, "expected a body that ends in linalg.yield")
 
     def _read(self, generic: _Generic, operand: _Operand, loops: Sequence[ir.Value], width: int) -> ir.Value:
@@ -317,7 +317,7 @@ class SumsKernel(ElementsKernel):
         fold = self.fold
         places = digits(element, self.sums.sizes[: -len(self.reduced)])
         lane = lane_id() if self.lanes > 1 else index(0)
-        # Not an scf.for: steps that come later look for the loop over k.
+        # Not an scf.for: later steps search for the loop over k.
         loop = affine.AffineForOp(0, -(-self.terms // self.lanes), iter_args=[fold.neutral()])
         with ir.InsertionPoint(loop.body):
             (so_far,) = loop.inner_iter_args
@@ -350,8 +350,8 @@ def prepared_kernel(generic: ir.Operation, output: ir.Value) -> ElementsKernel:
         generic: the op, on tensors.
         output: the buffer of the result.
     """
-    written = indexing_maps(generic)[-1]
-    return (SumsKernel if written.n_dims > len(written.results) else ElementsKernel)(generic, output)
+    output_map = indexing_maps(generic)[-1]
+    return (SumsKernel if output_map.n_dims > len(output_map.results) else ElementsKernel)(generic, output)
 
 
 def _bytes(buffer: ir.Value) -> int:
@@ -364,9 +364,9 @@ def _linear(indices: Sequence[ir.Value], shape: Sequence[int]) -> ir.Value:
         return index(0)
 
     def total(*parts: ir.AffineExpr) -> ir.AffineExpr:
-        found = parts[0]
+        sum_ = parts[0]
         for part, size in zip(parts[1:], shape[1:]):
-            found = found * size + part
-        return found
+            sum_ = sum_ * size + part
+        return sum_
 
     return apply(total, *indices)

@@ -64,8 +64,8 @@ class Operand(StagedOperand):
         """
         at, k = Index.of(row, self.m), self.k_of(step, half)
         if self.is_transposed:
-            return tuple(linear([each, at], [self.k, self.m]) for each in (k, k + 1))
-        return tuple(linear([at, each], [self.m, self.k]) for each in (k, k + 1))
+            return tuple(linear([k_index, at], [self.k, self.m]) for k_index in (k, k + 1))
+        return tuple(linear([at, k_index], [self.m, self.k]) for k_index in (k, k + 1))
 
 
 def in_tile(step: int, half: int) -> Index:
@@ -91,7 +91,7 @@ def source_of(operand: Operand) -> tuple[int, Source]:
     if not reads:
         raise Refusal(operand.call, "a register operand has no source buffer")
     buffers = operand.call.operands
-    number = max(reads, key=lambda each: math.prod(ir.MemRefType(buffers[each].type).shape))
+    number = max(reads, key=lambda argument: math.prod(ir.MemRefType(buffers[argument].type).shape))
     source = Source(operand.call, buffers[number], (operand.m, operand.k))
     source.find_layout(Index.of("row 0", operand.m), operand.k_of(0, 0), reads[number][0])
     return number, source
@@ -116,8 +116,8 @@ class Fragments:
             self.rows, lane = rows_of(operand, launch)
         self.bases = {LANE: lane, **{row.name: row.in_matrix for row in self.rows}}
         self.bases |= {f"{row.name} in tile": row.in_tile for row in self.rows}
-        self._loaded: dict[tuple[int, Index], ir.Value] = {}
-        self._read: dict[tuple[int, int, int], ir.Value] = {}
+        self._loaded_elements: dict[tuple[int, Index], ir.Value] = {}
+        self._pairs: dict[tuple[int, int, int], ir.Value] = {}
 
     @property
     def places(self) -> list[tuple[int, Row, int]]:
@@ -135,21 +135,21 @@ class Fragments:
             The loop, which carries what is loaded a step ahead.
         """
         reads = [
-            (number, each)
+            (number, element)
             for step in range(self.operand.steps)
             for _, row, half in self.places
             for number, numbers in self.operand.producer.reads(self.operand.pair(row.name, step, half))
-            for each in numbers
+            for element in numbers
         ]
-        wanted = dict.fromkeys(item for item in reads if item[0] != self.source)
-        varying = [item for item in wanted if item[1].depends_on(_K)]
+        items = dict.fromkeys(item for item in reads if item[0] != self.source)
+        varying = [item for item in items if item[1].depends_on(_K)]
         first = self.operand.first_k if loop is None else loop.operands[0]
         with ir.InsertionPoint(loop or self.operand.mma), self.operand.mma.location:
-            self._loaded = {item: self._element(item, first) for item in wanted}
+            self._loaded_elements = {item: self._element(item, first) for item in items}
         if loop is None or not varying:
             return loop
-        loop, carried = add_iter_args(loop, [self._loaded[item] for item in varying], rewriter)
-        self._loaded |= zip(varying, carried)
+        loop, arguments = add_iter_args(loop, [self._loaded_elements[item] for item in varying], rewriter)
+        self._loaded_elements |= zip(varying, arguments)
         with ir.InsertionPoint(body_of(loop).operations[0]), loop.location:
             last = index(self.operand.k - self.operand.tile_k)
             after = arith.minsi(apply(lambda k: k + self.operand.tile_k, body_of(loop).arguments[0]), last)
@@ -162,7 +162,7 @@ class Fragments:
         number, element = item
         buffer = self.operand.call.operands[number]
         place = digits(element, list(ir.MemRefType(buffer.type).shape))
-        return memref.load(buffer, [each.value({**self.bases, _K: k}) for each in place])
+        return memref.load(buffer, [coordinate.value({**self.bases, _K: k}) for coordinate in place])
 
     def read(self, tile: SourceTile, stage: ir.Value, step: int) -> None:
         """Creates the reads of the source for the fragment of a step.
@@ -175,7 +175,7 @@ class Fragments:
         for number, row, half in self.places:
             first = in_tile(step, half)
             at = Index.of(f"{row.name} in tile", self.operand.tile_m)
-            self._read[step, number, half] = tile.read(stage, at, (first, first + 1), self.bases)
+            self._pairs[step, number, half] = tile.read(stage, at, (first, first + 1), self.bases)
 
     def fragment(self, step: int) -> ir.Value:
         """Returns the elements of a step, computed at the insertion point: rows / 64 x 4 x 2.
@@ -190,14 +190,16 @@ class Fragments:
         for number, row, half in self.places:
 
             def read(
-                argument: int | None, numbers: Numbers, held: ir.Value = self._read[step, number, half]
+                argument: int | None, numbers: Numbers, source_pair: ir.Value = self._pairs[step, number, half]
             ) -> ir.Value:
                 if argument == self.source:
-                    return held
-                known = dict.fromkeys(numbers)
+                    return source_pair
+                distinct = dict.fromkeys(numbers)
                 if argument is None:
-                    return together([each.value({**self.bases, _K: self.operand.first_k}) for each in known])
-                return together([self._loaded[argument, each] for each in known])
+                    return together(
+                        [element_index.value({**self.bases, _K: self.operand.first_k}) for element_index in distinct]
+                    )
+                return together([self._loaded_elements[argument, element_index] for element_index in distinct])
 
             pair = self.operand.producer.value(self.operand.pair(row.name, step, half), read)
             block, below = divmod(number, _HALVES)

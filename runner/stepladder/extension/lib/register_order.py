@@ -2,9 +2,9 @@
 
 A thread holds a pair of adjacent elements of each half of a matrix of 16 x 8 (see `epilogue.AccumulatorFragment`). The
 two pairs form a vector of four elements, in the order of its registers; where that is too much at once, each pair is a
-vector. Row `slot` of the memory has the vectors of this index that all threads hold, in the order of the threads: who
-reads what the same thread of another block has written needs only its own index, and whose sums a row has is known at
-compile time.
+vector. Row `slot` of the memory has the vectors of this index that all threads hold, in the order of the threads: a
+thread that reads what the same thread of another block has written needs only its own index, and whose sums a row has
+is known at compile time.
 """
 
 from stepladder.extension.lib import threads
@@ -46,11 +46,11 @@ def store_tile(tile: ir.Value, memory: ir.Value, thread_count: int, width: int) 
     rows, columns = ir.MemRefType(tile.type).shape
     warpgroups = thread_count // WARPGROUP
     blocks = rows // MMA_ROWS // warpgroups
-    split = [warpgroups, blocks, MMA_ROWS // _WARP_ROWS, 2, MATRIX, columns // MATRIX, MATRIX // PAIR, PAIR]
+    split_shape = [warpgroups, blocks, MMA_ROWS // _WARP_ROWS, 2, MATRIX, columns // MATRIX, MATRIX // PAIR, PAIR]
     order, of_slots = _ORDERS[width]
     axes = list(range(len(order)))
-    source = expand_shape(tile, split, [[0, 1, 2, 3, 4], [5, 6, 7]])
-    target = expand_shape(memory, [split[axis] for axis in order], [axes[:of_slots], axes[of_slots:]])
+    source = expand_shape(tile, split_shape, [[0, 1, 2, 3, 4], [5, 6, 7]])
+    target = expand_shape(memory, [split_shape[axis] for axis in order], [axes[:of_slots], axes[of_slots:]])
     create_named_op("linalg.transpose", [source], target, {"permutation": ir.DenseI64ArrayAttr.get(order)})
 
 

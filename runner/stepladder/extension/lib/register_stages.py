@@ -1,4 +1,4 @@
-"""A of an MMA in registers: its stages in shared memory, the rows of a thread, and who releases a stage."""
+"""A of an MMA in registers: its stages in shared memory, the rows of a thread, and the release of stages."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def mbarrier_pointer(barriers: ir.Value, number: ir.Value) -> ir.Value:
 
 
 def store_async(value: ir.Value, address: ir.Value, mbarrier: ir.Value) -> None:
-    """Stores a vector to another block, whose mbarrier counts the bytes when they have come.
+    """Stores a vector to another block, whose mbarrier counts the bytes when they arrive.
 
     Args:
         value: of 4, 8 or 16 bytes.
@@ -45,11 +45,11 @@ def store_async(value: ir.Value, address: ir.Value, mbarrier: ir.Value) -> None:
     operands = [llvm.ptrtoint(i64, address), llvm.ptrtoint(i64, mbarrier)]
     operands += [extract(words, [number], i32) for number in range(count)]
     of_words = ", ".join(f"{{$r{2 + number}}}" for number in range(count))
-    stored, suffix = (f"{{{of_words}}}", f".v{count}") if count > 1 else (of_words, "")
+    registers, suffix = (f"{{{of_words}}}", f".v{count}") if count > 1 else (of_words, "")
     nvvm.inline_ptx(
         [],
         operands,
         [],
-        f"st.async.shared::cluster.mbarrier::complete_tx::bytes{suffix}.b32 [{{$r0}}], {stored}, [{{$r1}}];",
+        f"st.async.shared::cluster.mbarrier::complete_tx::bytes{suffix}.b32 [{{$r0}}], {registers}, [{{$r1}}];",
         memory_clobber=True,
     )

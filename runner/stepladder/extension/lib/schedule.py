@@ -76,25 +76,25 @@ class MainLoop:
 
     def fragment_loads(self) -> list[list[ir.Operation]]:
         """Returns, for each sub-step, the loads from shared memory that its MMA ops are the first to use, in order."""
-        seen: list[ir.Operation] = []
+        all_loads: list[ir.Operation] = []
         loads: list[list[ir.Operation]] = []
         for mmas in self.mmas:
-            start = len(seen)
+            start = len(all_loads)
             for mma in mmas:
                 for operand in list(mma.operands)[:_ACCUMULATOR]:
-                    self._collect_loads(operand, seen)
-            loads.append(seen[start:])
+                    self._collect_loads(operand, all_loads)
+            loads.append(all_loads[start:])
         return loads
 
-    def _collect_loads(self, value: ir.Value, found: list[ir.Operation]) -> None:
+    def _collect_loads(self, value: ir.Value, loads: list[ir.Operation]) -> None:
         source = producer(value)
-        if source is None or source.block != body_of(self.loop) or source in found:
+        if source is None or source.block != body_of(self.loop) or source in loads:
             return
         if source.name in FRAGMENT_LOADS and is_workgroup_memory(source.operands[0].type):
-            found.append(source)
+            loads.append(source)
             return
         for operand in source.operands:
-            self._collect_loads(operand, found)
+            self._collect_loads(operand, loads)
 
 
 def find_main_loop(payload: ir.Operation) -> MainLoop | None:

@@ -209,7 +209,9 @@ class SourceTile:
         if self.source.along_k and others == [first + 1] and self.source.bytes * 2 <= tma.SWIZZLE_UNIT:
             type_ = ir.VectorType.get([2], self.source.type)
             return memory.load_vector(type_, self.buffer, *self._place(stage, row, first, bases))
-        return together([memref.load(self.buffer, self._place(stage, row, each, bases)) for each in (first, *others)])
+        return together(
+            [memref.load(self.buffer, self._place(stage, row, element, bases)) for element in (first, *others)]
+        )
 
     def element(self, stage: ir.Value, row: Index, step: Index, bases: Mapping[str, ir.Value]) -> ir.Value:
         """Returns the source element of one element, at the insertion point, where no two share one.
@@ -229,6 +231,6 @@ class SourceTile:
         per_unit = tma.SWIZZLE_UNIT // self.source.bytes
         unit, within = inside.divided(per_unit)
         _, permutation = row.divided(tma.WAVEFRONT // self.swizzle)[0].divided(self.swizzle // tma.SWIZZLE_UNIT)
-        permuted = arith.xori(unit.value(bases), permutation.value(bases))
-        place = apply(lambda u, w: u * per_unit + w, permuted, within.value(bases))
+        permuted_unit = arith.xori(unit.value(bases), permutation.value(bases))
+        place = apply(lambda u, w: u * per_unit + w, permuted_unit, within.value(bases))
         return [stage, box.value(bases), row.value(bases), place]

@@ -30,8 +30,8 @@ def _sum(values: list[ir.Value]) -> ir.Value:
 
 def _rounded(total: ir.Value, c_tile: ir.Value) -> ir.Value:
     """Returns a vector rounded to C's type."""
-    rounded = ir.VectorType.get(ir.VectorType(total.type).shape, ir.MemRefType(c_tile.type).element_type)
-    return total if total.type == rounded else arith.truncf(rounded, total)
+    type_ = ir.VectorType.get(ir.VectorType(total.type).shape, ir.MemRefType(c_tile.type).element_type)
+    return total if total.type == type_ else arith.truncf(type_, total)
 
 
 def _slice(total: ir.Value, first: int, length: int) -> ir.Value:
@@ -71,9 +71,9 @@ class Writes:
             return False
         operands, outputs = self.elementwise.operands, len(self.elementwise.outputs)
         reads_outputs = any(list(argument.uses) for argument in list(self.elementwise.body.arguments)[-outputs:])
-        written = [memory.viewed(tile) for tile in self.tiles]
+        buffers = [memory.viewed(tile) for tile in self.tiles]
         further = operands[self.elementwise.products : len(operands) - outputs]
-        return not reads_outputs and not any(memory.viewed(operand) in written for operand in further)
+        return not reads_outputs and not any(memory.viewed(operand) in buffers for operand in further)
 
     def load(self, position: Position, width: int, columns: ir.Value | None) -> list[Loaded]:
         """Returns what the operands of the elementwise op have at the position of a vector, or of each of its elements.
@@ -91,7 +91,7 @@ class Writes:
         return [self.elementwise.load(place, None) for place in places]
 
     def create(
-        self, value: ir.Value, position: Position, columns: ir.Value | None, loaded: list[Loaded] | None = None
+        self, value: ir.Value, position: Position, columns: ir.Value | None, operands: list[Loaded] | None = None
     ) -> None:
         """Writes a vector, at the current insertion point.
 
@@ -99,23 +99,27 @@ class Writes:
             value: the vector.
             position: of its first element in the tile.
             columns: of the tile inside C; None for all.
-            loaded: what `load` returned for the position; loaded here if None.
+            operands: what `load` returned for the position; loaded here if None.
         """
         if not self.by_elements:
             with create_if_below(position.column, columns):
-                self._write(value, position, loaded[0] if loaded else None)
+                self._write(value, position, operands[0] if operands else None)
             return
         type_ = ir.VectorType(value.type)
         for number, own in enumerate(_columns(position, type_.shape[0])):
             with create_if_below(own, columns):
                 element = vectors.extract(value, [number], type_.element_type)
-                self._write(element, Position(position.row, own), loaded[number] if loaded else None)
+                self._write(element, Position(position.row, own), operands[number] if operands else None)
 
-    def _write(self, value: ir.Value, position: Position, loaded: Loaded | None = None) -> None:
+    def _write(self, value: ir.Value, position: Position, operand_values: Loaded | None = None) -> None:
         """Writes what is computed of a vector or an element."""
-        computed = [value] if self.elementwise is None else self.elementwise.compute(value, position, loaded=loaded)
+        results = (
+            [value]
+            if self.elementwise is None
+            else self.elementwise.compute(value, position, operand_values=operand_values)
+        )
         place = [position.row, position.column] if self.along_row else [position.column, position.row]
-        for result, tile in zip(computed, self.tiles):
+        for result, tile in zip(results, self.tiles):
             memory.write(result, tile, place, self.accumulates)
 
 
@@ -179,11 +183,11 @@ class Reduction:
         share, split = self.workspace.share, self.workspace.split
         if not self.is_even(thread_count):
             return []
-        full, rest = divmod(self.workspace.vectors, share)
+        full, remainder = divmod(self.workspace.vectors, share)
         is_full = less_than(split, index(full)) if full < self.workspace.splits else None
         shares: list[tuple[ir.Value | None, int]] = [(is_full, share // thread_count)]
-        if rest:
-            shares.append((equal(split, index(full)), rest // thread_count))
+        if remainder:
+            shares.append((equal(split, index(full)), remainder // thread_count))
         return shares
 
     def create_loop(self, thread: ir.Value, thread_count: int) -> None:
@@ -221,20 +225,20 @@ class Reduction:
         return [self.writes.load(Position(rows[row], column), width, self.columns) for row, column in runs]
 
     def create(
-        self, number: ir.Value, runs: Sequence[tuple[ir.Value, ir.Value]], loaded: list[list[Loaded]] | None = None
+        self, number: ir.Value, runs: Sequence[tuple[ir.Value, ir.Value]], operands: list[list[Loaded]] | None = None
     ) -> None:
         """Creates the reduction of a vector, at the current insertion point.
 
         Args:
             number: of the vector in the tile.
             runs: rows and columns of the vector.
-            loaded: what `load` returned for it; loaded here if None.
+            operands: what `load` returned for it; loaded here if None.
         """
         workspace = self.workspace
         limit = index(workspace.vectors) if workspace.share * workspace.splits > workspace.vectors else None
         has_one_row = len({row for row, _ in runs}) == 1
         with create_if_below(number, limit), create_if_below(runs[0][0], self.rows if has_one_row else None):
-            self.write(self.total(number), runs, loaded, None if has_one_row else self.rows)
+            self.write(self.total(number), runs, operands, None if has_one_row else self.rows)
 
     def total(self, number: ir.Value) -> ir.Value:
         """Returns the sum of a vector over the splits, rounded if nothing else is computed of it.
@@ -249,18 +253,18 @@ class Reduction:
         self,
         total: ir.Value,
         runs: Sequence[tuple[ir.Value, ir.Value]],
-        loaded: list[list[Loaded]] | None,
+        operands: list[list[Loaded]] | None,
         rows: ir.Value | None,
     ) -> None:
         """Writes the sum of a vector.
 
         Args:
             total: the sum.
-            runs, loaded: as for `create`.
+            runs, operands: as for `create`.
             rows: of the tile inside C, where others are left out; None for none.
         """
         length = self.workspace.width // len(runs)
         for run, (row, column) in enumerate(runs):
-            part, known = _slice(total, run * length, length), loaded[run] if loaded else None
+            part, operands_of_run = _slice(total, run * length, length), operands[run] if operands else None
             with create_if_below(row, rows):
-                self.writes.create(part, Position(row, column), self.columns, known)
+                self.writes.create(part, Position(row, column), self.columns, operands_of_run)

@@ -74,10 +74,12 @@ class Stage:
             None if number + self.thread_count <= self.count else less_than(thread, index(self.count - number))
             for number in below
         ]
-        read = [self._read_if(*each) for each in zip(conditions, numbers, places)]
+        loaded_vectors = [self._read_if(*read_arguments) for read_arguments in zip(conditions, numbers, places)]
         self._finish_reads()
-        stacked = vectors.stack({(number,): vector for number, vector in enumerate(read)}, [len(read)])
-        parts = split(stacked, keeps_infinities=True)
+        stack = vectors.stack(
+            {(number,): vector for number, vector in enumerate(loaded_vectors)}, [len(loaded_vectors)]
+        )
+        parts = split(stack, keeps_infinities=True)
         for number, (condition, place) in enumerate(zip(conditions, places)):
             pair = [vectors.extract(part, [number], self.vector) for part in parts]
             with contextlib.nullcontext() if condition is None else create_if(condition):
@@ -130,12 +132,12 @@ class TransposedStage(Stage):
     def _read(self, number: ir.Value, place: Sequence[ir.Value]) -> ir.Value:
         unit, column = self._unit_and_column(number)
         box, inside = _divided(column, self._tile.columns)
-        within, rest = _divided(inside, WIDTH)
+        within, remainder = _divided(inside, WIDTH)
         elements = []
         for step in range(WIDTH):
             row = apply(lambda x, step=step: x * WIDTH + step, unit)
             unit_at = self._swizzled(within, row, self._tile.columns)
-            at = apply(lambda x, y: x * WIDTH + y, unit_at, rest)
+            at = apply(lambda x, y: x * WIDTH + y, unit_at, remainder)
             elements.append(memref.load(self._tile.buffer, [self._stage, box, row, at]))
         return together(elements)
 

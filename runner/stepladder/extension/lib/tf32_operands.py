@@ -41,8 +41,10 @@ def _create_parts(source: ir.Value) -> list[ir.Value]:
     """
     type_ = ir.MemRefType(source.type)
     view = producer(source)
-    stored = ir.MemRefType(view.operands[0].type) if view is not None and view.name == "memref.transpose" else type_
-    if types.strides_of(stored) != types.row_major_strides(stored.shape):
+    stored_type = (
+        ir.MemRefType(view.operands[0].type) if view is not None and view.name == "memref.transpose" else type_
+    )
+    if types.strides_of(stored_type) != types.row_major_strides(stored_type.shape):
         raise Refusal(
             defining_op(source),
             "an operand that is a part of a buffer must have dense rows: only whole buffers are split before the "
@@ -51,8 +53,8 @@ def _create_parts(source: ir.Value) -> list[ir.Value]:
     *outer, columns = type_.shape
     views = []
     for _ in range(2):
-        padded = ir.MemRefType.get([*outer, padded_columns(columns, _WIDTH)], type_.element_type)
-        views.append(memory.subview(create_workspace(padded), [0] * type_.rank, list(type_.shape)))
+        padded_type = ir.MemRefType.get([*outer, padded_columns(columns, _WIDTH)], type_.element_type)
+        views.append(memory.subview(create_workspace(padded_type), [0] * type_.rank, list(type_.shape)))
     identity = ir.AffineMap.get_identity(type_.rank)
     _, body = create_generic([source], views, [identity] * 3, {WORKSPACE: ir.UnitAttr.get()})
     with ir.InsertionPoint(body):
@@ -61,8 +63,8 @@ def _create_parts(source: ir.Value) -> list[ir.Value]:
 
 
 def parts_of(buffer: ir.Value, rewriter: Rewriter) -> list[ir.Value]:
-    """Returns views of workspaces with the large and the small part of a buffer; of a copy, which goes, those of its
-    source.
+    """Returns views of workspaces with the large and the small part of a buffer; of a copy, which is
+    erased, those of its source.
 
     Args:
         buffer: before the launch; the parts are created at the insertion point, or in place of the copy.
@@ -116,17 +118,17 @@ class Matrix:
         """
         with tma.before_descriptor(self.create):
             type_ = self.cast.results[0].type
-            unranked = [
+            unranked_views = [
                 ir.Operation.create(self.cast.name, results=[type_], operands=[part]).results[0]
                 for part in (large, small)
             ]
         before, descriptor = self.create.operands[0], self.create.results[0]
-        created = cloned(self.create, lambda value: unranked[1] if value == before else value).results[0]
-        self.create.operands[0] = unranked[0]
+        small_descriptor = cloned(self.create, lambda value: unranked_views[1] if value == before else value).results[0]
+        self.create.operands[0] = unranked_views[0]
         for user in users_of(descriptor):
             if user.name == "nvgpu.tma.prefetch.descriptor":
-                cloned(user, lambda value: created)
-        return created
+                cloned(user, lambda value: small_descriptor)
+        return small_descriptor
 
 
 def add_small_tile(generate: ir.Operation, small: ir.Value) -> ir.Value:
@@ -140,17 +142,17 @@ def add_small_tile(generate: ir.Operation, small: ir.Value) -> ir.Value:
         The matrix descriptor of the small tile.
     """
     alloc, descriptor = memory.shared_tile_of(generate, generate.operands[0]), generate.operands[1]
-    replaced = {descriptor: small, alloc.results[0]: cloned(alloc, lambda value: value).results[0]}
+    replacements = {descriptor: small, alloc.results[0]: cloned(alloc, lambda value: value).results[0]}
 
     def of_small(value: ir.Value) -> ir.Value:
         """Returns the replacement of a value in the loads of the small part."""
-        if value in replaced:
-            return replaced[value]
+        if value in replacements:
+            return replacements[value]
         view = producer(value)
         if view is None or view.name not in _VIEWS or memory.alloc_of(value) != alloc:
             return value
-        replaced[value] = cloned(view, of_small).results[0]
-        return replaced[value]
+        replacements[value] = cloned(view, of_small).results[0]
+        return replacements[value]
 
     for user in users_of(descriptor):
         if user.name == tma.LOAD and memory.alloc_of(user.operands[0]) == alloc:

@@ -48,14 +48,14 @@ def split(number: ir.Value, *, keeps_infinities: bool) -> tuple[ir.Value, ir.Val
     def at_least(size: ir.Value, bound: float) -> ir.Value:
         return arith.cmpf(arith.CmpFPredicate.OGE, size, constant(ir.FloatAttr.get(f32, bound), f32))
 
-    half, kept = bits_of(1 << (_DROPPED - 1)), bits_of(_ALL_BUT_LAST)
+    half, mask = bits_of(1 << (_DROPPED - 1)), bits_of(_ALL_BUT_LAST)
     if keeps_infinities:
         size = ir.Operation.create("math.absf", results=[like], operands=[number]).results[0]
         half = arith.select(at_least(size, _MIN_NORMAL), half, bits_of(~_ALL_BUT_LAST))
         half = arith.select(at_least(size, _ROUNDS_TO_INFINITY), bits_of(0), half)
-        kept = arith.select(at_least(size, float("inf")), bits_of(_SIGN_AND_ONE), kept)
+        mask = arith.select(at_least(size, float("inf")), bits_of(_SIGN_AND_ONE), mask)
     bits = arith.bitcast(of_shape(i32), number)
-    large = arith.bitcast(like, arith.andi(arith.addi(bits, half), kept))
+    large = arith.bitcast(like, arith.andi(arith.addi(bits, half), mask))
     return large, arith.subf(number, large)
 
 
@@ -64,8 +64,8 @@ def split_in_warp(numbers: ir.Value) -> tuple[ir.Value, ir.Value]:
     the others.
 
     Args:
-        numbers: a vector of two dimensions or more, of f32. All threads of a warp come here, and take one branch, as
-            warpgroup MMAs after it require.
+        numbers: a vector of two dimensions or more, of f32. All threads of a warp execute this, and take one branch,
+            as warpgroup MMAs after it require.
     """
     everyone, all_of = integer(-1, 32), ir.Attribute.parse("#nvvm<vote_sync_kind all>")
     ordinary = nvvm.vote_sync(everyone, _are_ordinary(numbers), all_of, results=[ir.IntegerType.get_signless(1)])
@@ -95,22 +95,22 @@ def _are_ordinary(numbers: ir.Value) -> ir.Value:
     def function(name: str, *operands: ir.Value) -> ir.Value:
         return ir.Operation.create(f"math.{name}", results=[operands[0].type], operands=list(operands)).results[0]
 
-    scaled = arith.mulf(numbers, splat(1 / _SCALE))
-    lost = function("absf", function("fma", scaled, splat(-_SCALE), numbers))
+    scaled_numbers = arith.mulf(numbers, splat(1 / _SCALE))
+    error = function("absf", function("fma", scaled_numbers, splat(-_SCALE), numbers))
     size = function("absf", numbers)
     row = ir.VectorType.get([lanes], f32)
     sums = []
-    for all_ in (lost, size):
-        rows = [vectors.extract(all_, place, row) for place in itertools.product(*map(range, outer))]
+    for values in (error, size):
+        rows = [vectors.extract(values, place, row) for place in itertools.product(*map(range, outer))]
         sums.append(functools.reduce(arith.addf, rows))
-    lost, size = sums
+    error, size = sums
     # 0 times an infinity is NaN, which is not 0.
     large = arith.mulf(size, splat(_JUST_ABOVE_ONE, [lanes]))
-    lost = function("fma", large, splat(0.0, [lanes]), lost)
+    error = function("fma", large, splat(0.0, [lanes]), error)
     total = ir.Operation.create(
         "vector.reduction",
         results=[f32],
-        operands=[lost],
+        operands=[error],
         attributes={"kind": ir.Attribute.parse("#vector.kind<add>")},
     ).results[0]
     return arith.cmpf(arith.CmpFPredicate.OEQ, total, arith.constant(f32, ir.FloatAttr.get(f32, 0.0)))

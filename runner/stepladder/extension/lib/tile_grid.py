@@ -21,8 +21,8 @@ def _by_dimension(launch: ir.Operation, kind: str) -> dict[str, ir.Operation]:
 
 
 def _ids(launch: ir.Operation, kind: str) -> Ids:
-    found = _by_dimension(launch, kind)
-    return found.get("x"), found.get("y")
+    ids = _by_dimension(launch, kind)
+    return ids.get("x"), ids.get("y")
 
 
 def batch_id(launch: ir.Operation) -> ir.Operation | None:

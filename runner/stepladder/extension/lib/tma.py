@@ -80,9 +80,9 @@ def create_descriptor(buffer: ir.Value, type_: ir.Type, rows: int, columns: int)
         rows, columns: of a box.
     """
     memref_type = ir.MemRefType(buffer.type)
-    unranked = memref.cast(ir.UnrankedMemRefType.get(memref_type.element_type, None), buffer)
+    unranked_buffer = memref.cast(ir.UnrankedMemRefType.get(memref_type.element_type, None), buffer)
     sizes = box_sizes(memref_type.rank, rows, columns)
-    return nvgpu.tma_create_descriptor(type_, unranked, sizes, loc=location_of_descriptor(buffer))
+    return nvgpu.tma_create_descriptor(type_, unranked_buffer, sizes, loc=location_of_descriptor(buffer))
 
 
 def location_of_descriptor(buffer: ir.Value) -> ir.Location:
@@ -91,8 +91,8 @@ def location_of_descriptor(buffer: ir.Value) -> ir.Location:
     Args:
         buffer: the matrix in global memory.
     """
-    name, here = name_of(buffer), ir.Location.current
-    return here if name is None else ir.Location.name(f"{name}_map", childLoc=here)
+    name, location = name_of(buffer), ir.Location.current
+    return location if name is None else ir.Location.name(f"{name}_map", childLoc=location)
 
 
 @contextlib.contextmanager
@@ -126,10 +126,10 @@ def change_expected(expect: ir.Operation, change: Callable[[int], int]) -> None:
         expect: an op named EXPECT, with a constant.
         change: returns the bytes that it is to expect, of those that it does.
     """
-    expected = constant_value(expect.operands[1])
-    assert expected is not None, "tc.load_by_tma creates constant byte counts"
+    byte_count = constant_value(expect.operands[1])
+    assert byte_count is not None, "tc.load_by_tma creates constant byte counts"
     with ir.InsertionPoint(expect), expect.location:
-        expect.operands[1] = index(change(expected))
+        expect.operands[1] = index(change(byte_count))
 
 
 def fence_async_proxy() -> None:
@@ -226,10 +226,10 @@ def global_tile(copy: ir.Operation, value: ir.Value) -> GlobalTile:
             stride != 1 for stride in ir.DenseI64ArrayAttr(view.attributes["static_strides"])
         ):
             raise Refusal(copy, "expected a view of an argument of the function")
-        dropped = ir.MemRefType(view.operands[0].type).rank - len(origins)
-        if _strides(view.operands[0])[dropped:] != _strides(value):
+        dropped_axes = ir.MemRefType(view.operands[0].type).rank - len(origins)
+        if _strides(view.operands[0])[dropped_axes:] != _strides(value):
             raise Refusal(copy, "expected a view that drops only the outermost dimension")
-        origins = [*[0] * dropped, *origins]
+        origins = [*[0] * dropped_axes, *origins]
         dynamic = list(view.operands)[1:]
         for axis, offset in enumerate(ir.DenseI64ArrayAttr(view.attributes["static_offsets"])):
             origins[axis] = _add(origins[axis], dynamic.pop(0) if offset == unknown else offset)

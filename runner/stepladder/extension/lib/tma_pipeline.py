@@ -121,17 +121,17 @@ def is_inside(op: ir.Operation, root: ir.Operation) -> bool:
     return False
 
 
-def replace_operands(root: ir.Operation, replaced: dict[ir.Value, ir.Value]) -> None:
+def replace_operands(root: ir.Operation, replacements: dict[ir.Value, ir.Value]) -> None:
     """Replaces values that `root` and the ops nested in it use.
 
     Args:
         root: an op with regions.
-        replaced: values, and what replaces them.
+        replacements: values, and what replaces them.
     """
     for inner in walk(root):
         for position, operand in enumerate(inner.operands):
-            if operand in replaced:
-                inner.operands[position] = replaced[operand]
+            if operand in replacements:
+                inner.operands[position] = replacements[operand]
 
 
 def clone_ops(ops: list[ir.Operation]) -> dict[ir.Value, ir.Value]:
@@ -143,12 +143,12 @@ def clone_ops(ops: list[ir.Operation]) -> dict[ir.Value, ir.Value]:
     Returns:
         Each result of an op, and the result of its clone.
     """
-    cloned: dict[ir.Value, ir.Value] = {}
+    mapping: dict[ir.Value, ir.Value] = {}
     clones: list[ir.Operation] = []
     for op in ops:
         clone = op.clone().operation
         clones.append(clone)
-        cloned.update(zip(op.results, clone.results))
+        mapping.update(zip(op.results, clone.results))
     for clone in clones:
-        replace_operands(clone, cloned)
-    return cloned
+        replace_operands(clone, mapping)
+    return mapping

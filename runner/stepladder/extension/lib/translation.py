@@ -83,9 +83,9 @@ class Translation:
         Args:
             value: of the launch before its translation.
         """
-        found = self.values.get(value, [value])
-        assert len(found) == 1, "several values stand for it"
-        return found[0]
+        replacements = self.values.get(value, [value])
+        assert len(replacements) == 1, "several values stand for it"
+        return replacements[0]
 
     def translate(self, op: ir.Operation) -> None:
         """Creates what an op becomes.
@@ -124,41 +124,43 @@ class Translation:
 
     def _for(self, op: ir.Operation) -> None:
         old = body_of(op)
-        carried, given = list(old.arguments)[1:], list(op.operands)[BOUNDS:]
-        initial = [self.expanded(op, like, value) for like, value in zip(carried, given)]
+        carried_values, initial_operands = list(old.arguments)[1:], list(op.operands)[BOUNDS:]
+        initial = [self.expanded(op, like, value) for like, value in zip(carried_values, initial_operands)]
         bounds = [self.one(operand) for operand in list(op.operands)[:BOUNDS]]
         loop = scf.ForOp(*bounds, [value for values in initial for value in values])
         for name, attribute in attributes_of(op).items():
             loop.operation.attributes[name] = attribute
         arguments, results = list(loop.body.arguments), list(loop.results)
         self.values[old.arguments[0]] = [arguments.pop(0)]
-        for argument, result, value, values in zip(carried, op.results, given, initial):
+        for argument, result, value, values in zip(carried_values, op.results, initial_operands, initial):
             self.values[argument], arguments = arguments[: len(values)], arguments[len(values) :]
             self.values[result], results = results[: len(values)], results[len(values) :]
             self.carry(op, argument, value)
             self.carry(op, result, value)
         with ir.InsertionPoint(loop.body):
-            self._body(old, carried)
+            self._body(old, carried_values)
 
     def _body(self, old: ir.Block, likes: Sequence[ir.Value]) -> None:
         for inner in operations_of(old)[:-1]:
             self.translate(inner)
         end = terminator_of(old)
-        yielded = []
+        results = []
         for like, value in zip(likes, end.operands):
             self.carry(end, like, value)
-            yielded += self.expanded(end, like, value)
+            results += self.expanded(end, like, value)
         with end.location:
-            scf.yield_(yielded)
+            scf.yield_(results)
 
     def _if(self, op: ir.Operation) -> None:
         likes = list(op.results)
         types = [self.types_of(like) for like in likes]
         has_else = len(op.regions[1].blocks) > 0
-        branch = scf.IfOp(self.one(op.operands[0]), [type_ for each in types for type_ in each], has_else=has_else)
+        branch = scf.IfOp(
+            self.one(op.operands[0]), [type_ for result_types in types for type_ in result_types], has_else=has_else
+        )
         results = list(branch.results)
-        for like, each in zip(likes, types):
-            self.values[like], results = results[: len(each)], results[len(each) :]
+        for like, result_types in zip(likes, types):
+            self.values[like], results = results[: len(result_types)], results[len(result_types) :]
         blocks = [branch.then_block] + ([branch.else_block] if has_else else [])
         for old, new in zip(op.regions, blocks):
             with ir.InsertionPoint(new):

@@ -41,14 +41,14 @@ class Elements:
 
     def erase(self) -> None:
         """Erases the ops that were divided, each after its users; nothing else may use them."""
-        left = list(self._divided)
-        while left:
-            used = [op for op in left if any(next(iter(result.uses), None) for result in op.results)]
-            unused = [op for op in left if op not in used]
-            assert unused, "another op uses a vector that was divided"
-            for op in unused:
+        remaining = list(self._divided)
+        while remaining:
+            used_ops = [op for op in remaining if any(next(iter(result.uses), None) for result in op.results)]
+            unused_ops = [op for op in remaining if op not in used_ops]
+            assert unused_ops, "another op uses a vector that was divided"
+            for op in unused_ops:
                 self._rewriter.erase_op(op)
-            left = used
+            remaining = used_ops
 
     def _at(self, vector: ir.Value, place: tuple[int, ...]) -> ir.Value:
         """Returns an element; ops that it needs are created before the op that makes the vector."""
@@ -93,8 +93,8 @@ def _reshaped(place: tuple[int, ...], before: Sequence[int], after: Sequence[int
     number = 0
     for index, extent in zip(place, before):
         number = number * extent + index
-    reversed_: list[int] = []
+    indices: list[int] = []
     for extent in reversed(after):
         number, index = divmod(number, extent)
-        reversed_.append(index)
-    return tuple(reversed(reversed_))
+        indices.append(index)
+    return tuple(reversed(indices))

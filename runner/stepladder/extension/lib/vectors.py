@@ -49,10 +49,10 @@ def stack(vectors: Mapping[tuple[int, ...], ir.Value], outer: Sequence[int]) -> 
     """
     row = ir.VectorType(next(iter(vectors.values())).type)
     type_ = ir.VectorType.get([*outer, *row.shape], row.element_type)
-    stacked = arith.constant(type_, zero_of(type_))
+    result = arith.constant(type_, zero_of(type_))
     for place, vector in vectors.items():
-        stacked = insert(vector, stacked, place)
-    return stacked
+        result = insert(vector, result, place)
+    return result
 
 
 def extract_slice(vector: ir.Value, offsets: Sequence[int], type_: ir.Type) -> ir.Value:
@@ -100,5 +100,6 @@ def offsets_of(slice_: ir.Operation) -> list[int]:
 def _of_integers(**values: Sequence[int]) -> dict[str, ir.Attribute]:
     i64 = ir.IntegerType.get_signless(64)
     return {
-        name: ir.ArrayAttr.get([ir.IntegerAttr.get(i64, value) for value in listed]) for name, listed in values.items()
+        name: ir.ArrayAttr.get([ir.IntegerAttr.get(i64, value) for value in numbers])
+        for name, numbers in values.items()
     }

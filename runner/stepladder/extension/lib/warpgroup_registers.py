@@ -44,7 +44,7 @@ class RegisterProduct:
         _, columns = types.accumulator_vector(mma.results[0].type).shape
         is_packed = "i32" in str(self.registers)
         self.count = columns // 4 if is_packed else columns // 2
-        self.held = ir.IntegerType.get_signless(32) if is_packed else ir.F32Type.get()
+        self.register_type = ir.IntegerType.get_signless(32) if is_packed else ir.F32Type.get()
         self.register = "r" if is_packed else "f"
         step_k = STEP_BYTES // types.byte_width(ir.VectorType(mma.operands[0].type).element_type)
         sums = "f16" if is_packed else "f32"
@@ -57,7 +57,7 @@ class RegisterProduct:
             struct: with the registers.
             position: of those of the rows.
         """
-        return [llvm.extractvalue(self.held, struct, [*position, number]) for number in range(self.count)]
+        return [llvm.extractvalue(self.register_type, struct, [*position, number]) for number in range(self.count)]
 
     def add_to(
         self, sums: Sequence[ir.Value] | None, a: Sequence[ir.Value], b: ir.Value, transposed: bool | None = None

@@ -40,15 +40,15 @@ def padded_columns(columns: int, width: int) -> int:
     return (columns // line + 1) * line
 
 
-def create_workspace(type_: ir.MemRefType, *, whole: bool = False) -> ir.Value:
+def create_workspace(type_: ir.MemRefType, *, is_whole: bool = False) -> ir.Value:
     """Returns a new workspace, at the current insertion point in the host function.
 
     Args:
         type_: of the buffer.
-        whole: whether the buffer is the matrix; else a view of it without the padding of its rows is.
+        is_whole: whether the buffer is the matrix; else a view of it without the padding of its rows is.
     """
     alloc = memref.alloc(type_, [], [])
-    for name in (WORKSPACE, _WHOLE) if whole else (WORKSPACE,):
+    for name in (WORKSPACE, _WHOLE) if is_whole else (WORKSPACE,):
         alloc.owner.attributes[name] = ir.UnitAttr.get()
     return alloc
 
@@ -110,7 +110,7 @@ def read_from_workspaces(
 
     Args:
         matmul: on tensors that are read from buffers.
-        is_copied: tells of the number of an operand and its buffer whether it is read from a workspace.
+        is_copied: returns, given the number of an operand and its buffer, whether it is read from a workspace.
         copy: creates the copy of a buffer and returns the view of it that is read, at the insertion point.
         rewriter: erases reads that nothing uses any more.
         copies: the views that are read, by buffer, of this matmul and of others; grows.
@@ -121,27 +121,27 @@ def read_from_workspaces(
     Raises:
         Refusal: an operand that is not read from a buffer.
     """
-    found = []
+    numbers = []
     for number in range(2):
-        read = producer(matmul.operands[number])
-        if read is None or read.name != "bufferization.to_tensor":
+        to_tensor = producer(matmul.operands[number])
+        if to_tensor is None or to_tensor.name != "bufferization.to_tensor":
             raise Refusal(matmul, "expected operands that are read from buffers")
-        buffer = read.operands[0]
+        buffer = to_tensor.operands[0]
         if not is_copied(number, buffer):
             continue
-        with ir.InsertionPoint(read), matmul.location:
-            known = next((view for source, view in copies.items() if source == buffer), None)
-            view = copy(buffer) if known is None else known
+        with ir.InsertionPoint(to_tensor), matmul.location:
+            view_of_copy = next((view for source, view in copies.items() if source == buffer), None)
+            view = copy(buffer) if view_of_copy is None else view_of_copy
             copies[buffer] = view
             type_ = ir.MemRefType(view.type)
             tensor = bufferization.to_tensor(
                 ir.RankedTensorType.get(type_.shape, type_.element_type), view, restrict=True
             )
         matmul.operands[number] = tensor
-        found.append(number)
-        if not list(read.results[0].uses):
-            rewriter.erase_op(read)
-    return found
+        numbers.append(number)
+        if not list(to_tensor.results[0].uses):
+            rewriter.erase_op(to_tensor)
+    return numbers
 
 
 def insert_producers(function: ir.Operation, producers: Sequence[Producer]) -> None:
@@ -158,14 +158,16 @@ def insert_producers(function: ir.Operation, producers: Sequence[Producer]) -> N
     for item in producers:
         argument = body.arguments[item.number]
         with ir.InsertionPoint(first), item.location:
-            workspace = create_workspace(ir.MemRefType(argument.type), whole=True)
-            known: dict[ir.Value, ir.Value] = {}
+            workspace = create_workspace(ir.MemRefType(argument.type), is_whole=True)
+            mapping: dict[ir.Value, ir.Value] = {}
             for number in item.arguments:
-                given, buffer = item.body.arguments[number], body.arguments[number]
-                is_tensor = isinstance(given.type, ir.RankedTensorType)
-                known[given] = bufferization.to_tensor(given.type, buffer, restrict=True) if is_tensor else buffer
+                body_argument, buffer = item.body.arguments[number], body.arguments[number]
+                is_tensor = isinstance(body_argument.type, ir.RankedTensorType)
+                mapping[body_argument] = (
+                    bufferization.to_tensor(body_argument.type, buffer, restrict=True) if is_tensor else buffer
+                )
             *ops, end = operations_of(item.body)
-            values = clone_ops(ops, known, ir.InsertionPoint(first))
+            values = clone_ops(ops, mapping, ir.InsertionPoint(first))
             bufferization.materialize_in_destination(
                 None, values[end.operands[0]], workspace, restrict=True, writable=True
             )

@@ -57,20 +57,20 @@ def _absorb(product: ir.Operation, rewriter: Rewriter) -> None:
     if any(len(order) < len(map_.results) for order, map_ in zip(loops, maps)):
         return  # an axis of one element, which no loop runs along
     try:
-        taken, _ = smallest(product)
+        kernel_ops, _ = smallest(product)
     except Refusal:
         return
-    found = [_transposed(value, taken) for value in list(product.operands)[:2]]
+    sources = [_transposed(value, kernel_ops) for value in list(product.operands)[:2]]
     extents: dict[int, list[int]] = {}
-    for number, (item, order) in enumerate(zip(found, loops)):
+    for number, (item, order) in enumerate(zip(sources, loops)):
         if item is None:
             continue
         own = dict(zip(order, item.groups))
         if any(extents.get(loop, sizes) != sizes for loop, sizes in own.items()):
-            found[number] = None  # another division than that of the other operand
+            sources[number] = None  # another division than that of the other operand
         else:
             extents |= own
-    if found == [None, None]:
+    if sources == [None, None]:
         return
     places, count = {}, 0
     for loop in range(maps[0].n_dims):
@@ -79,7 +79,7 @@ def _absorb(product: ir.Operation, rewriter: Rewriter) -> None:
         count += width
     with ir.InsertionPoint(product), product.location:
         values, orders = [], []
-        for value, order, item in zip(product.operands, loops, [*found, None]):
+        for value, order, item in zip(product.operands, loops, [*sources, None]):
             inner = [place for loop in order for place in places[loop]]
             if item is None:
                 values.append(_expanded(value, [extents.get(loop) for loop in order]))
@@ -96,14 +96,14 @@ def _absorb(product: ir.Operation, rewriter: Rewriter) -> None:
     rewriter.replace_op(product, [result])
 
 
-def _transposed(value: ir.Value, taken: Sequence[ir.Operation]) -> _Transposed | None:
+def _transposed(value: ir.Value, kernel_ops: Sequence[ir.Operation]) -> _Transposed | None:
     """Returns what an operand is transposed from; None where it is not, or where the kernel reads it as a layout."""
     op = producer(value)
     groups = [[axis] for axis in range(ir.RankedTensorType(value.type).rank)]
     if op is not None and op.name == "tensor.collapse_shape":
         groups = groups_of(op)
         op = producer(op.operands[0])
-    if op is None or op.name != "linalg.transpose" or op in taken:
+    if op is None or op.name != "linalg.transpose" or op in kernel_ops:
         return None
     shape = ir.RankedTensorType(op.results[0].type).shape
     axes = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))

@@ -61,10 +61,10 @@ def _scaled(value: ir.Value, factor: float) -> ir.Value:
 
 def _scaled_sum(value: ir.Value, factor: float) -> ir.Value:
     """Creates a product with a constant; that of x + c x^3, the argument of GELU, as x (f + f c x^2)."""
-    found = _factored(value)
-    if found is None:
+    factors = _factored(value)
+    if factors is None:
         return arith.mulf(value, constant(factor))
-    x, cubic = found
+    x, cubic = factors
     return arith.mulf(x, arith.addf(arith.mulf(arith.mulf(x, x), constant(factor * cubic)), constant(factor)))
 
 
@@ -182,25 +182,27 @@ def _rewrite_sum(op: ir.Operation, rewriter: Rewriter) -> None:
         with ir.InsertionPoint(product), op.location:
             rewriter.replace_op(product, [create_gelu(x)])
         return
-    halved = _halved(op.results[0])
-    if function is None or (function.name == "math.erf" and halved is None):
+    half_of_sum = _halved(op.results[0])
+    if function is None or (function.name == "math.erf" and half_of_sum is None):
         return
-    replaced = op if halved is None else halved[0]
-    with ir.InsertionPoint(replaced), op.location:
-        if function.name == "math.erf" and halved is not None:
+    op_to_replace = op if half_of_sum is None else half_of_sum[0]
+    with ir.InsertionPoint(op_to_replace), op.location:
+        if function.name == "math.erf" and half_of_sum is not None:
             result = _half_of_one_plus_erf(function.operands[0])
-            rewriter.replace_op(replaced, [result if halved[1] is None else arith.mulf(halved[1], result)])
+            rewriter.replace_op(
+                op_to_replace, [result if half_of_sum[1] is None else arith.mulf(half_of_sum[1], result)]
+            )
             return
         exponent = _scaled(function.operands[0], -2 * _LOG2_E)
-        if halved is None:  # 2 / (1 + e), without a product by 2
+        if half_of_sum is None:  # 2 / (1 + e), without a product by 2
             half = constant(0.5)
             total = arith.addf(arith.mulf(approximated("math.exp2", exponent), half), half)
             result = approximated("arith.divf", constant(1.0), total)
         else:
             result = _reciprocal_of_one_plus_exp2(exponent)
-            if halved[1] is not None:
-                result = arith.mulf(halved[1], result)
-    rewriter.replace_op(replaced, [result])
+            if half_of_sum[1] is not None:
+                result = arith.mulf(half_of_sum[1], result)
+    rewriter.replace_op(op_to_replace, [result])
 
 
 @transform_op(ApproximateMath)

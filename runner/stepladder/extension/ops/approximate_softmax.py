@@ -82,8 +82,8 @@ def _reduced(generic: ir.Operation, names: tuple[str, ...]) -> ir.Value | None:
 
 def _is_sum(generic: ir.Operation, powers: list[ir.Operation]) -> bool:
     """Tells whether a `linalg.generic` computes the sums of rows of one of some ops."""
-    summed = _reduced(generic, ("arith.addf",))
-    return summed is not None and summed in _results(powers)
+    addend = _reduced(generic, ("arith.addf",))
+    return addend is not None and addend in _results(powers)
 
 
 def _is_power(generic: ir.Operation) -> bool:
@@ -94,32 +94,35 @@ def _is_power(generic: ir.Operation) -> bool:
     difference = producer(power.operands[0])
     if difference is None or difference.name != "arith.subf" or not isinstance(power.results[0].type, ir.F32Type):
         return False
-    found = [item for value in difference.operands if (item := _operand(value, generic)) is not None]
-    if len(found) != 2:
+    operands = [item for value in difference.operands if (item := _operand(value, generic)) is not None]
+    if len(operands) != 2:
         return False
-    (row, whole), (most, of_rows) = found
-    source, loops = producer(most), loops_of(whole)
-    reduced = _reduced(source, _MAXIMA) if source is not None and source.name == _GENERIC else None
+    (row, row_map), (maximum, maximum_map) = operands
+    source, loops = producer(maximum), loops_of(row_map)
+    reduced_value = _reduced(source, _MAXIMA) if source is not None and source.name == _GENERIC else None
     return (
-        reduced is not None
-        and reduced == row
-        and loops == list(range(whole.n_dims))
-        and loops_of(of_rows) == loops[:-1]
+        reduced_value is not None
+        and reduced_value == row
+        and loops == list(range(row_map.n_dims))
+        and loops_of(maximum_map) == loops[:-1]
     )
 
 
 def _is_of(quotient: ir.Operation, generic: ir.Operation, powers: list[ir.Operation], sums: list[ir.Operation]) -> bool:
     """Tells whether a quotient in the body of a `linalg.generic` is one of an exponential and the sum of its row."""
-    found = [item for value in quotient.operands if (item := _operand(value, generic)) is not None]
-    if len(found) != 2:
+    operands = [item for value in quotient.operands if (item := _operand(value, generic)) is not None]
+    if len(operands) != 2:
         return False
-    (power, whole), (total, of_rows) = found
-    of = producer(total)
-    loops = loops_of(whole)
+    (power, power_map), (total, sum_map) = operands
+    sum_op = producer(total)
+    loops = loops_of(power_map)
     is_sum = (
-        of is not None and of in sums and power in _results(powers) and origin(of.operands[0], TENSOR_VIEWS) == power
+        sum_op is not None
+        and sum_op in sums
+        and power in _results(powers)
+        and origin(sum_op.operands[0], TENSOR_VIEWS) == power
     )
-    return is_sum and loops_of(of_rows) == loops[:-1]
+    return is_sum and loops_of(sum_map) == loops[:-1]
 
 
 def _approximate(power: ir.Operation, rewriter: Rewriter) -> None:

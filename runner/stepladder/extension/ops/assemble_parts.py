@@ -52,7 +52,9 @@ class _Part:
     def overlaps(self, other: "_Part") -> bool:
         """Tells whether it has an element in common with another one."""
         axes = zip(self.offsets, self.sizes, other.offsets, other.sizes)
-        return all(one < two + length and two < one + size for one, size, two, length in axes)
+        return all(
+            begin < other_begin + length and other_begin < begin + size for begin, size, other_begin, length in axes
+        )
 
 
 @transform_op(AssembleParts)
@@ -69,9 +71,9 @@ def assemble_parts(payload: ir.Operation, op: AssembleParts, rewriter: Rewriter)
         if not all(_is_of_matmul(insertion.operands[0], alone=has_gaps) for insertion in chain):
             continue
         with ir.InsertionPoint(item), item.location:
-            assembled = _assembled(chain)
-        rewriter.replace_op(item, assembled.results)
-        stage = outline([assembled], list(assembled.results), "elementwise", rewriter)
+            op_of_parts = _assembled(chain)
+        rewriter.replace_op(item, op_of_parts.results)
+        stage = outline([op_of_parts], list(op_of_parts.results), "elementwise", rewriter)
         stage.attributes[ASSEMBLED] = ir.DenseI64ArrayAttr.get([part.begin for part in parts])
         if has_gaps:
             stage.attributes[EXTENTS] = ir.ArrayAttr.get([ir.DenseI64ArrayAttr.get(part.sizes) for part in parts])
@@ -96,32 +98,32 @@ def _chain(last: ir.Operation) -> list[ir.Operation]:
 
 def _parts(chain: list[ir.Operation]) -> list[_Part]:
     """Returns the slices that together are a tensor; none where they are no tensor."""
-    whole = ir.RankedTensorType(chain[0].results[0].type)
+    tensor_type = ir.RankedTensorType(chain[0].results[0].type)
     sources = {origin(insertion.operands[0], TENSOR_VIEWS) for insertion in chain}
-    if len(chain) < 2 or len(sources) < len(chain) or not whole.has_static_shape:
+    if len(chain) < 2 or len(sources) < len(chain) or not tensor_type.has_static_shape:
         return []
-    if str(whole.element_type) not in BUFFER_TYPES:
+    if str(tensor_type.element_type) not in BUFFER_TYPES:
         return []
-    parts = [part for insertion in chain if (part := _part(insertion, whole)) is not None]
-    is_whole = sum(math.prod(part.sizes) for part in parts) == math.prod(whole.shape)
-    is_apart = not any(one.overlaps(other) for one, other in itertools.combinations(parts, 2))
+    parts = [part for insertion in chain if (part := _part(insertion, tensor_type)) is not None]
+    is_whole = sum(math.prod(part.sizes) for part in parts) == math.prod(tensor_type.shape)
+    is_apart = not any(first.overlaps(other) for first, other in itertools.combinations(parts, 2))
     return parts if is_whole and is_apart and len(parts) == len(chain) else []
 
 
-def _part(insertion: ir.Operation, whole: ir.RankedTensorType) -> _Part | None:
+def _part(insertion: ir.Operation, tensor_type: ir.RankedTensorType) -> _Part | None:
     """Returns the slice that is inserted into a tensor; None where no kernel of a matmul writes it there."""
     offsets, sizes, steps = numbers_of(insertion)
     if ir.ShapedType.get_dynamic_size() in (*offsets, *sizes) or set(steps) != {1}:
         return None
-    size = element_type(str(whole.element_type)).bytes
-    strides = row_major_strides(whole.shape)
+    size = element_type(str(tensor_type.element_type)).bytes
+    strides = row_major_strides(tensor_type.shape)
     begin = size * sum(offset * stride for offset, stride in zip(offsets, strides))
-    aligned = [begin]
-    has_gaps = offset_within(insertion, whole) is None
+    byte_counts = [begin]
+    has_gaps = offset_within(insertion, tensor_type) is None
     if has_gaps:
-        inner = max(axis for axis, extent in enumerate(whole.shape) if sizes[axis] != extent)
-        aligned += [count * strides[inner] * size for count in (sizes[inner], whole.shape[inner])]
-    if any(item % VECTOR for item in aligned):
+        inner = max(axis for axis, extent in enumerate(tensor_type.shape) if sizes[axis] != extent)
+        byte_counts += [count * strides[inner] * size for count in (sizes[inner], tensor_type.shape[inner])]
+    if any(item % VECTOR for item in byte_counts):
         return None
     return _Part(tuple(offsets), tuple(sizes), begin, has_gaps)
 

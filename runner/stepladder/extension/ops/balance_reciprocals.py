@@ -43,10 +43,10 @@ def _reciprocal(divisor: ir.Value) -> ir.Value:
     """Creates the reciprocal of a number of at least 1/2, without a division."""
     f32, i32 = ir.F32Type.get(), ir.IntegerType.get_signless(32)
     contract = ir.Attribute.parse("#arith.fastmath<contract>")
-    limited = arith.minimumf(divisor, arith.constant(f32, _LARGEST))
-    estimate = arith.bitcast(f32, arith.subi(arith.constant(i32, _MAGIC), arith.bitcast(i32, limited)))
+    bounded_divisor = arith.minimumf(divisor, arith.constant(f32, _LARGEST))
+    estimate = arith.bitcast(f32, arith.subi(arith.constant(i32, _MAGIC), arith.bitcast(i32, bounded_divisor)))
     for two in (_FIRST, _SECOND):
-        product = arith.mulf(limited, estimate, fastmath=contract)
+        product = arith.mulf(bounded_divisor, estimate, fastmath=contract)
         estimate = arith.mulf(estimate, arith.subf(arith.constant(f32, two), product, fastmath=contract))
     return estimate
 
@@ -61,10 +61,10 @@ def balance_reciprocals(payload: ir.Operation, op: BalanceReciprocals, rewriter:
         with ir.InsertionPoint(quotient), quotient.location:
             elements = []
             for number in range(type_.shape[0]):
-                one, divisor = (extract(operand, [number], type_.element_type) for operand in quotient.operands)
+                dividend, divisor = (extract(operand, [number], type_.element_type) for operand in quotient.operands)
                 if number % 2:
                     elements.append(_reciprocal(divisor))
                 else:
-                    elements.append(arith.divf(one, divisor, fastmath=quotient.attributes["fastmath"]))
+                    elements.append(arith.divf(dividend, divisor, fastmath=quotient.attributes["fastmath"]))
             result = ir.Operation.create("vector.from_elements", results=[type_], operands=elements).results[0]
         rewriter.replace_op(quotient, [result])

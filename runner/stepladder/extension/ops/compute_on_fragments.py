@@ -37,22 +37,22 @@ class ComputeOnFragments(Tc.Operation, name="compute_on_fragments"):
 @transform_op(ComputeOnFragments)
 def compute_on_fragments(payload: ir.Operation, op: ComputeOnFragments, rewriter: Rewriter) -> None:
     """Rewrites the stores of the accumulators below `payload`; see the op."""
-    found = find_outlined(payload)
-    if found is None:
+    outlined = find_outlined(payload)
+    if outlined is None:
         return
-    vectors = _vectors(found, rewriter)
-    with ir.InsertionPoint(found.call), found.call.location:
+    vectors = _vectors(outlined, rewriter)
+    with ir.InsertionPoint(outlined.call), outlined.call.location:
         # Before the stores: a reduction may read the previous value of C.
-        for reduced in found.elementwise.reduced:
-            _reduce(launches.find_launch(payload), found, vectors, reduced)
-        if found.is_of_block:
-            _write_masked(found, vectors)
+        for reduced in outlined.elementwise.reduced:
+            _reduce(launches.find_launch(payload), outlined, vectors, reduced)
+        if outlined.is_of_block:
+            _write_masked(outlined, vectors)
         else:
-            _write(found, vectors)
-    found.erase(rewriter)
-    for tile in found.tiles:
+            _write(outlined, vectors)
+    outlined.erase(rewriter)
+    for tile in outlined.tiles:
         rewriter.erase_op(tile)
-    for reduced in found.elementwise.reduced:
+    for reduced in outlined.elementwise.reduced:
         reduced.erase(rewriter)
 
 
@@ -75,25 +75,25 @@ class _Vector:
         return key_of(self.row), key_of(self.column)
 
 
-def _vectors(found: Outlined, rewriter: Rewriter) -> list[_Vector]:
+def _vectors(outlined: Outlined, rewriter: Rewriter) -> list[_Vector]:
     """Returns what a lane stores to the tiles of the products, in program order; erases the stores."""
-    first, *others = [_stored(found, tile.results[0], rewriter) for tile in found.tiles]
+    first, *others = [_stored(outlined, tile.results[0], rewriter) for tile in outlined.tiles]
     for other in others:
         places = {vector.keys: vector for vector in other}
         if {vector.keys for vector in first} != set(places):
-            raise Refusal(found.call, "expected that a lane holds the same positions of both products")
+            raise Refusal(outlined.call, "expected that a lane holds the same positions of both products")
         for vector in first:
             vector.sums.extend(places[vector.keys].sums)
     return first
 
 
-def _stored(found: Outlined, tile: ir.Value, rewriter: Rewriter) -> list[_Vector]:
+def _stored(outlined: Outlined, tile: ir.Value, rewriter: Rewriter) -> list[_Vector]:
     """Returns what a lane stores to one tile, in program order; erases the stores."""
     vectors: list[_Vector] = []
     for store in reversed(users_of(tile)):  # in program order
-        if store == found.call:
+        if store == outlined.call:
             continue
-        if store.name != _STORE or store.operands[_BUFFER] != tile or store.block != found.call.block:
+        if store.name != _STORE or store.operands[_BUFFER] != tile or store.block != outlined.call.block:
             raise Refusal(
                 store, "the accumulators are not stored once, after the loop over k: they must stay in registers"
             )
@@ -103,38 +103,38 @@ def _stored(found: Outlined, tile: ir.Value, rewriter: Rewriter) -> list[_Vector
             vectors.append(_Vector([store.operands[_VALUE]], row, column))
         rewriter.erase_op(store)
     if not vectors:
-        raise Refusal(found.call, "no accumulators are stored to the tile that the elementwise op reads")
+        raise Refusal(outlined.call, "no accumulators are stored to the tile that the elementwise op reads")
     return vectors
 
 
 def _reduce(
     launch: ir.Operation,
-    found: Outlined,
+    outlined: Outlined,
     vectors: Sequence[_Vector],
     reduced: ReducedResult,
 ) -> None:
     """Reduces the warp's part of the product along rows or columns."""
-    part = WarpPart(found, reduced, 2)
+    part = WarpPart(outlined, reduced, 2)
     pairs: list[Pair] = []
     for vector in vectors:
-        position = found.position(vector.row, vector.column)
+        position = outlined.position(vector.row, vector.column)
         pairs.append(Pair(vector.sums, position.row, position.column, *vector.keys))
     partials = part.partials(launch)
-    reduce_pairs(pairs, found.elementwise, reduced, part.extents, part.first, partials, part.tile)
+    reduce_pairs(pairs, outlined.elementwise, reduced, part.extents, part.first, partials, part.tile)
 
 
-def _write(found: Outlined, vectors: Sequence[_Vector]) -> None:
+def _write(outlined: Outlined, vectors: Sequence[_Vector]) -> None:
     """Writes vectors of the product to C."""
     for vector in vectors:
-        position = found.position(vector.row, vector.column)
-        for value, output in found.elementwise.stores(vector.sums, position):
+        position = outlined.position(vector.row, vector.column)
+        for value, output in outlined.elementwise.stores(vector.sums, position):
             memory.store_vector(value, output, position.row, position.column)
 
 
-def _write_masked(found: Outlined, vectors: Sequence[_Vector]) -> None:
+def _write_masked(outlined: Outlined, vectors: Sequence[_Vector]) -> None:
     """Writes what is inside of C of vectors of the product."""
     (pair,) = {ir.VectorType(sums.type).shape[0] for vector in vectors for sums in vector.sums}
-    stores = MaskedStores(found, pair)
+    stores = MaskedStores(outlined, pair)
 
     def writes(is_masked: bool) -> None:
         for vector in vectors:

@@ -61,8 +61,8 @@ def _check_types(matmul: ir.Operation, a: ir.Value, b: ir.Value, accumulator: ir
             f"{', '.join(_ACC_TYPES)}, and either fp8 type by the other",
         )
     if acc_type not in _ACC_TYPES[a_type]:
-        accepted = " or ".join(_ACC_TYPES[a_type])
-        raise Refusal(matmul, f"wgmma accumulates products of {a_type} in {accepted}, not in {acc_type}")
+        accepted_types = " or ".join(_ACC_TYPES[a_type])
+        raise Refusal(matmul, f"wgmma accumulates products of {a_type} in {accepted_types}, not in {acc_type}")
 
 
 def _is_transposed(matmul: ir.Operation, number: int) -> bool:
@@ -89,10 +89,10 @@ def _first_of_warpgroup(slice_: int, warpgroups: int) -> int | ir.Value:
     return times(threads.warpgroup_id(), slice_) if warpgroups > 1 else 0
 
 
-def _slice_of_a(stage: ir.Value, warpgroups: int, slice_: int, transposed: bool) -> ir.Value:
+def _slice_of_a(stage: ir.Value, warpgroups: int, slice_: int, is_transposed: bool) -> ir.Value:
     """Returns the slice of A's tile that a warpgroup reads: rows of every box, or whole boxes where A is k x m."""
     boxes, rows, columns = ir.MemRefType(stage.type).shape
-    if transposed:
+    if is_transposed:
         count = slice_ // columns
         return memory.subview(stage, [_first_of_warpgroup(count, warpgroups), 0, 0], [count, rows, columns])
     return memory.subview(stage, [0, _first_of_warpgroup(slice_, warpgroups), 0], [boxes, slice_, columns])
@@ -135,14 +135,17 @@ def _check_tile(matmul: ir.Operation, m: int, n: int, warpgroups: int) -> None:
         raise Refusal(matmul, f"a tile of {n} columns: wgmma takes multiples of 8 up to {COLUMNS_LIMIT}")
 
 
-def _check_layouts(matmul: ir.Operation, element_type: str, transposed: list[bool]) -> None:
+def _check_layouts(matmul: ir.Operation, element_type: str, are_transposed: list[bool]) -> None:
     """Refuses operands of other than 16 bits that are not contiguous along k, as row-major A and column-major B are."""
-    strided = [matrix for matrix, along_m_or_n in (("A", transposed[0]), ("B", not transposed[1])) if along_m_or_n]
-    if strided and element_type not in _TRANSPOSABLE:
+    strided_operands = [
+        matrix for matrix, along_m_or_n in (("A", are_transposed[0]), ("B", not are_transposed[1])) if along_m_or_n
+    ]
+    if strided_operands and element_type not in _TRANSPOSABLE:
         raise Refusal(
             matmul,
             f"wgmma reads {element_type} only along k: A must be row-major and B column-major, and "
-            f"{' and '.join(strided)} {'is' if len(strided) == 1 else 'are'} not; pipeline wgmma transposes them",
+            f"{' and '.join(strided_operands)} {'is' if len(strided_operands) == 1 else 'are'} not; "
+            "pipeline wgmma transposes them",
         )
 
 
@@ -161,11 +164,11 @@ def convert_to_warpgroup_mma(payload: ir.Operation, op: ConvertToWarpgroupMma, r
         raise Refusal(matmul, "its operands are not loaded by TMA")
     _check_types(matmul, a, b, tile)
     m, n = ir.MemRefType(tile.type).shape
-    transposed = [_is_transposed(matmul, number) for number in (0, 1)]
-    k = ir.MemRefType(casts[0].type).shape[0 if transposed[0] else 1]
+    are_transposed = [_is_transposed(matmul, number) for number in (0, 1)]
+    k = ir.MemRefType(casts[0].type).shape[0 if are_transposed[0] else 1]
     warpgroups = launches.launch_sizes(launch, launches.BLOCK)[0] // threads.WARPGROUP
     _check_tile(matmul, m, n, warpgroups)
-    _check_layouts(matmul, types.name_of(ir.MemRefType(a.type).element_type), transposed)
+    _check_layouts(matmul, types.name_of(ir.MemRefType(a.type).element_type), are_transposed)
     slice_ = m // warpgroups
     if _erase_initialization(tile, rewriter):
         _add_to_c(tile, rewriter)
@@ -176,15 +179,15 @@ def convert_to_warpgroup_mma(payload: ir.Operation, op: ConvertToWarpgroupMma, r
     if loop is not None:
         loop, (accumulator,) = add_iter_args(loop, [accumulator], rewriter)
     with ir.InsertionPoint(matmul), matmul.location:
-        a_slice = _slice_of_a(a, warpgroups, slice_, transposed[0])
+        a_slice = _slice_of_a(a, warpgroups, slice_, are_transposed[0])
         a_map, b_map = (_descriptor_of(launch, defining_op(stage).operands[0]) for stage in (a, b))
         result = warpgroup_ops.multiply_accumulate(
             _descriptor(a_slice, a_map, slice_, k),
             _descriptor(b, b_map, k, n),
             accumulator,
             in_flight=0,
-            transpose_a=transposed[0],
-            transpose_b=not transposed[1],
+            transpose_a=are_transposed[0],
+            transpose_b=not are_transposed[1],
         )
     last = defining_op(result)
     rewriter.erase_op(matmul)

@@ -15,7 +15,7 @@ class CopyTilesAhead(Tc.Operation, name="copy_tiles_ahead"):
 
     The tiles have two stages, which iterations use in turn. The first ones are copied before the loop. An
     iteration waits for its own, and then begins to copy the next ones to the other stage, which all threads have read
-    before the barrier: the barrier at the end of the loop goes.
+    before the barrier: the barrier at the end of the loop is erased.
 
     Operands: a handle to any op with one `gpu.launch`, in which one loop copies tiles: it begins with the copies, their
     commit, a wait for them and a barrier, and ends with a barrier.

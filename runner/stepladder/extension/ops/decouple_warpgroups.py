@@ -36,11 +36,11 @@ def decouple_warpgroups(payload: ir.Operation, op: DecoupleWarpgroups, rewriter:
     launch = launches.find_launch(payload)
     loop = copying_loops.find(launch)
     body = operations_of(body_of(loop))
-    arrived = [item for item in body if item.name in _ARRIVED]
+    arrivals = [item for item in body if item.name in _ARRIVED]
     barriers = [item for item in body if item.name == BARRIER]
     products = [item for item in body if item.name == WarpgroupMmaRegisters.OPERATION_NAME]
     tiles = [item for item in body if item.name in MMAS and item not in products]
-    if len(arrived) != len(_ARRIVED) or len(barriers) != 1 or len(tiles) != 1 or not products:
+    if len(arrivals) != len(_ARRIVED) or len(barriers) != 1 or len(tiles) != 1 or not products:
         raise Refusal(loop, f"{len(barriers)} barriers and {len(tiles)} products of tiles; accepted: one each")
     lower, step = (constant_value(loop.operands[number]) for number in (0, 2))
     if lower is None or step is None:
@@ -55,7 +55,7 @@ def decouple_warpgroups(payload: ir.Operation, op: DecoupleWarpgroups, rewriter:
                 count = launches.launch_sizes(launch, launches.BLOCK)[0]
                 nvgpu.mbarrier_init(full, index(count), index(stage))
         gpu.barrier()
-        clone_ops(arrived, {}, ir.InsertionPoint(loop))
+        clone_ops(arrivals, {}, ir.InsertionPoint(loop))
         nvgpu.mbarrier_arrive(full, index(0))
     with ir.InsertionPoint(barriers[0]), loop.location:
         nvgpu.mbarrier_try_wait_parity(full, number.parity(), index(tma.TRY_WAIT_TICKS), number.stage(0))
@@ -69,10 +69,10 @@ def decouple_warpgroups(payload: ir.Operation, op: DecoupleWarpgroups, rewriter:
     with ir.InsertionPoint.after(place), loop.location:
         nvvm.wgmma_wait_group_sync_aligned(0)
     behind = next_op(products[-1])
-    clone_ops(arrived, {}, ir.InsertionPoint(behind))
+    clone_ops(arrivals, {}, ir.InsertionPoint(behind))
     with ir.InsertionPoint(behind), loop.location:
         nvgpu.mbarrier_arrive(full, number.stage(1))
-    for item in (*arrived, *barriers):
+    for item in (*arrivals, *barriers):
         rewriter.erase_op(item)
 
 

@@ -32,28 +32,30 @@ class DistributeAttention(Tc.Operation, name="distribute_attention"):
 def distribute_attention(payload: ir.Operation, op: DistributeAttention, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
     body = one_function(payload).regions[0].blocks[0]
-    found = find_last(body)
-    last = found.ops[-1]
+    attention = find_last(body)
+    last = attention.ops[-1]
     keys, rows = op.columns.value, 64 * op.warpgroups.value
-    if found.shape[-2] % rows or found.shape[-1] % keys:
-        raise Refusal(last, f"{found.shape[-2]} queries and {found.shape[-1]} keys in tiles of {rows} and {keys}")
-    inside = {result for item in found.ops for result in item.results}
+    if attention.shape[-2] % rows or attention.shape[-1] % keys:
+        raise Refusal(
+            last, f"{attention.shape[-2]} queries and {attention.shape[-1]} keys in tiles of {rows} and {keys}"
+        )
+    inside = {result for item in attention.ops for result in item.results}
     with ir.InsertionPoint(last), last.location:
-        read = dict.fromkeys(
+        tensors = dict.fromkeys(
             operand
-            for item in found.ops
+            for item in attention.ops
             for operand in item.operands
             if operand not in inside and isinstance(operand.type, ir.RankedTensorType) and _is_read(operand)
         )
-        buffers = {value: _buffer_of(value) for value in read}
-        type_ = ir.RankedTensorType(found.result.value.type)
+        buffers = {value: _buffer_of(value) for value in tensors}
+        type_ = ir.RankedTensorType(attention.result.value.type)
         result = memref.alloc(ir.MemRefType.get(type_.shape, type_.element_type), [], [])
         AttentionKernel(
-            found, buffers, result, keys=keys, warpgroups=op.warpgroups.value, fast=bool(op.fast.value)
+            attention, buffers, result, keys=keys, warpgroups=op.warpgroups.value, fast=bool(op.fast.value)
         ).write()
         tensor = bufferization.to_tensor(type_, result, restrict=True)
     rewriter.replace_op(last, [tensor])
-    for item in reversed(found.ops[:-1]):
+    for item in reversed(attention.ops[:-1]):
         rewriter.erase_op(item)
 
 

@@ -103,10 +103,10 @@ class _Nest:
         self.inputs = len(self.body.arguments) - self.outputs
         self.maps = [operand_loops(generic, map_) for map_ in indexing_maps(generic)]
         self.sizes = self._sizes(indexing_maps(generic)[0].n_dims)
-        kept = {tuple(sorted(loop for loop in map_ if loop is not None)) for map_ in self.maps[self.inputs :]}
-        if len(kept) != 1:
+        parallel_loops = {tuple(sorted(loop for loop in map_ if loop is not None)) for map_ in self.maps[self.inputs :]}
+        if len(parallel_loops) != 1:
             raise Refusal(generic, "results of different loops; accepted: results of one shape")
-        (self.parallel,) = kept
+        (self.parallel,) = parallel_loops
         self.reduced = [loop for loop in range(len(self.sizes)) if loop not in self.parallel]
         self.initializing: list[ir.Operation] = []
         self.initial = [self._initial(number) for number in range(self.outputs)]
@@ -125,9 +125,9 @@ class _Nest:
         return sizes
 
     def _initial(self, number: int) -> _Initial:
-        """Returns what an output holds before the op, of which the last fill or copy says it."""
+        """Returns what an output holds before the op: what the last fill or copy has written."""
         root = origin(self.generic.operands[self.inputs + number], BUFFER_VIEWS)
-        found = _Initial()
+        initial = _Initial()
         for item in operations_of(self.generic.block):
             if item == self.generic:
                 break
@@ -135,22 +135,22 @@ class _Nest:
                 is_whole = item.operands[1] == self.generic.operands[self.inputs + number]
                 if item.name == "memref.copy" and not is_whole:
                     raise Refusal(item, "a copy to another view of the result")
-                found = (
+                initial = (
                     _Initial(number=item.operands[0])
                     if item.name == "linalg.fill"
                     else _Initial(buffer=item.operands[0])
                 )
                 self.initializing.append(item)
         is_read = bool(list(self.body.arguments[self.inputs + number].uses))
-        if is_read and found.number is None and found.buffer is None:
+        if is_read and initial.number is None and initial.buffer is None:
             raise Refusal(self.generic, "the op reads a result that nothing initializes")
-        return found
+        return initial
 
     def _folds(self) -> list[Fold] | None:
         """Returns how all outputs are reduced; None where none is, or by another body than a fold."""
         folds = [fold_of(self.generic, number) for number in range(self.outputs)]
-        found = [fold for fold in folds if fold is not None]
-        return found if self.reduced and len(found) == len(folds) else None
+        all_folds = [fold for fold in folds if fold is not None]
+        return all_folds if self.reduced and len(all_folds) == len(folds) else None
 
     def _is_for_warps(self) -> bool:
         """Tells whether the lanes of a warp reduce an element: where the reduction runs along neighbours in memory, of
@@ -191,21 +191,21 @@ class _Nest:
         *outer, inner = digits(number, [*sizes[:-1], sizes[-1] // lanes])
         begin = times(inner, lanes)
         first = dict(zip(result, [*outer, begin]))
-        loaded = {
+        operand_vectors = {
             place: load_vector(self._vector(place, lanes), self.generic.operands[place], *self._address(place, first))
             for place in range(self.inputs)
             if result[-1] in self.maps[place] and list(self.body.arguments[place].uses)
         }
-        computed: list[list[ir.Value]] = []
+        results: list[list[ir.Value]] = []
         for lane in range(lanes):
             loops = {**first, result[-1]: apply(lambda x: x + lane, begin)}
             own = {
                 place: extract(vector, [lane], ir.VectorType(vector.type).element_type)
-                for place, vector in loaded.items()
+                for place, vector in operand_vectors.items()
             }
             starts = [self._start(output, loops) for output in range(self.outputs)]
-            computed.append(self._iteration(loops, starts, len(self.end.operands), own))
-        for output, values in enumerate(zip(*computed)):
+            results.append(self._iteration(loops, starts, len(self.end.operands), own))
+        for output, values in enumerate(zip(*results)):
             place = self.inputs + output
             vector = ir.Operation.create(
                 "vector.from_elements", results=[self._vector(place, lanes)], operands=list(values)
@@ -302,20 +302,20 @@ class _Nest:
             starts: what the outputs hold before.
             count: of iterations.
         """
-        found = self.extremum
-        assert found is not None
-        each, f32 = -(-count // WARP), ir.F32Type.get()
-        begin, end = apply(lambda x: x * each, lane), apply(lambda x: x * each + each, lane)
-        best = as_float(starts[found.value], f32)
+        extremum = self.extremum
+        assert extremum is not None
+        per_lane, f32 = -(-count // WARP), ir.F32Type.get()
+        begin, end = apply(lambda x: x * per_lane, lane), apply(lambda x: x * per_lane + per_lane, lane)
+        best = as_float(starts[extremum.value], f32)
         loop = scf.ForOp(begin, arith.minui(end, index(count)), index(1), [best, integer(-1, 32)])
         with ir.InsertionPoint(loop.body):
             values = self._values({**loops, **self._indices(loop.induction_variable, self.reduced)})
-            term = as_float(values.get(found.term, found.term), f32)
+            term = as_float(values.get(extremum.term, extremum.term), f32)
             so_far, number = loop.inner_iter_args
             own = arith.index_cast(number.type, loop.induction_variable)
-            number = arith.select(found.exceeds(term, so_far), own, number)
-            scf.yield_([found.folded(so_far, term), number])
-        best, number = found.over_lanes(*loop.results_)
+            number = arith.select(extremum.exceeds(term, so_far), own, number)
+            scf.yield_([extremum.folded(so_far, term), number])
+        best, number = extremum.over_lanes(*loop.results_)
         with create_if(equal(lane, index(0))):
             branch = scf.IfOp(arith.cmpf(arith.CmpFPredicate.UNO, best, best), has_else=True)
             with ir.InsertionPoint(branch.then_block):
@@ -330,9 +330,9 @@ class _Nest:
                 place = arith.index_cast(ir.IndexType.get(), arith.maxsi(number, integer(0, 32)))
                 values = self._values({**loops, **self._indices(place, self.reduced)})
                 results = list(starts)
-                selected = values.get(found.selected, found.selected)
-                results[found.place] = arith.select(exceeds, selected, starts[found.place])
-                results[found.value] = as_float(best, starts[found.value].type)
+                selected_value = values.get(extremum.selected, extremum.selected)
+                results[extremum.place] = arith.select(exceeds, selected_value, starts[extremum.place])
+                results[extremum.value] = as_float(best, starts[extremum.value].type)
                 self._store(results, loops)
                 scf.yield_([])
 

@@ -59,27 +59,27 @@ def distribute_rows(payload: ir.Operation, op: DistributeRows, rewriter: Rewrite
 
 def _starts(body: list[ir.Operation], ops: list[RowOp]) -> dict[ir.Value, ir.Value]:
     """Returns the values that reductions begin from, by buffer; checks that one op writes each buffer."""
-    filled: dict[ir.Value, ir.Value] = {}
+    fill_values: dict[ir.Value, ir.Value] = {}
     starts: dict[ir.Value, ir.Value] = {}
-    written: set[ir.Value] = set()
+    written_buffers: set[ir.Value] = set()
     by_op = {op.op: op for op in ops}
     for item in body:
         if item.name == "linalg.fill":
-            filled[origin(item.operands[1], BUFFER_VIEWS)] = item.operands[0]
+            fill_values[origin(item.operands[1], BUFFER_VIEWS)] = item.operands[0]
         if item not in by_op:
             continue
         op = by_op[item]
         for number in range(op.outputs):
             root = origin(item.operands[op.inputs + number], BUFFER_VIEWS)
             source = producer(root)
-            if root in written or (source is not None and source.name != "memref.alloc"):
+            if root in written_buffers or (source is not None and source.name != "memref.alloc"):
                 raise Refusal(item, "a result in a buffer that another op writes")
-            written.add(root)
-            if op.reduced and root not in filled:
+            written_buffers.add(root)
+            if op.reduced and root not in fill_values:
                 raise Refusal(item, "a reduction that does not begin from a constant")
             is_read = bool(list(op.body.arguments[op.inputs + number].uses))
             if not op.reduced and is_read:
                 raise Refusal(item, "an elementwise op that reads its result")
             if op.reduced:
-                starts[root] = filled[root]
+                starts[root] = fill_values[root]
     return starts

@@ -41,10 +41,10 @@ def distribute_tiles(payload: ir.Operation, op: DistributeTiles, rewriter: Rewri
     """Distributes the tiles of the launches below `payload`; see the op."""
     for launch in walk(payload, "gpu.launch"):
         maps = [read_tile(init.results[0].type).wg for init in walk(launch, "xetile.init_tile")]
-        found = next((wg for wg in maps if wg is not None), None)
-        if found is not None:
+        wg_map = next((wg for wg in maps if wg is not None), None)
+        if wg_map is not None:
             try:
-                _Distributor(launch, found.subgroups, op.slm_bytes.value).run(rewriter)
+                _Distributor(launch, wg_map.subgroups, op.slm_bytes.value).run(rewriter)
             except Wrong as wrong:  # an elementwise op, which no verifier of the dialect sees
                 raise Refusal(wrong.op if isinstance(wrong.op, ir.Operation) else launch, str(wrong)) from None
 
@@ -215,8 +215,8 @@ class _Distributor(Translation):
         wg = None if init is None else map_of(init.operands[1])
         if wg is None:
             return None
-        found = map_attribute(op) if op.results else map_of(op.operands[0])
-        if found != wg:
+        mask_map = map_attribute(op) if op.results else map_of(op.operands[0])
+        if mask_map != wg:
             raise Refusal(op, f"{op.name}: the offsets are distributed by {wg}, and the vector must be as well")
         return list(zip(self.values[tile], self.of_vector(op, mask, wg)))
 
@@ -265,18 +265,20 @@ class _Distributor(Translation):
         source = self.owned(source_map, _shape(op.operands[0]))
         blocks = self.of_vector(op, op.operands[0], source_map)
         type_ = ir.VectorType.get(list(wg.sg_data), ir.VectorType(op.results[0].type).element_type)
-        distributed = []
+        blocks_of_result = []
         for row, column in self.owned(wg, _shape(op.results[0])).places:
             # A source with one round along a dimension has the same block for all rounds of the result.
             number = min(row, source.rounds[0] - 1) * source.rounds[1] + min(column, source.rounds[1] - 1)
-            distributed.append(create(op.name.partition(".")[2], [blocks[number]], [type_], self._kept(op)).results[0])
-        self.values[op.results[0]] = distributed
+            blocks_of_result.append(
+                create(op.name.partition(".")[2], [blocks[number]], [type_], self._kept(op)).results[0]
+            )
+        self.values[op.results[0]] = blocks_of_result
 
     def _source_map(self, op: ir.Operation) -> WgMap:
-        found = map_of(op.operands[0]) or map_attribute(op, "wg_map_source")
-        if found is None:
+        source_map = map_of(op.operands[0]) or map_attribute(op, "wg_map_source")
+        if source_map is None:
             raise Refusal(op, f"{op.name}: nothing says how the source is distributed: wg_map_source does")
-        return found
+        return source_map
 
     def _reduction(self, op: ir.Operation) -> None:
         self.clone(op) if "wg_map" not in op.attributes else self._along(op, self._source_map(op))

@@ -50,8 +50,8 @@ def divide_batch_index(payload: ir.Operation, op: DivideBatchIndex, rewriter: Re
         with ir.InsertionPoint.at_block_begin(body), loop.location:
             indices = digits(body.arguments[0], type_.shape[:-2])
         users = users_of(result)
-        for each in (result, loop.results[number]):
-            each.set_type(type_)
+        for value in (result, loop.results[number]):
+            value.set_type(type_)
         for user in users:
             _divide(user, body.arguments[0], indices, rewriter)
         rewriter.replace_op(division, [loop.results[number]])
@@ -75,8 +75,8 @@ def _divide(user: ir.Operation, batch: ir.Value, indices: Sequence[ir.Value], re
     operands[first : first + 1] = indices
     with ir.InsertionPoint(user), user.location:
         types = [result.type for result in user.results]
-        made = ir.Operation.create(user.name, results=types, operands=operands, attributes=attributes)
+        new_op = ir.Operation.create(user.name, results=types, operands=operands, attributes=attributes)
     if types:
-        rewriter.replace_op(user, list(made.results))
+        rewriter.replace_op(user, list(new_op.results))
     else:
         rewriter.erase_op(user)

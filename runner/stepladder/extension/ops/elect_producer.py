@@ -25,13 +25,13 @@ def _producer(launch: ir.Operation, first: int) -> ir.Operation:
         raise Refusal(launch, "expected a launch with specialized warps")
     branches = [op for op in operations_of(releases[0].block) if op.name == "scf.if"]
     if len(branches) == 1:
-        compared = producer(branches[0].operands[0])
+        comparison = producer(branches[0].operands[0])
         if (
-            compared is not None
-            and compared.name == "arith.cmpi"
-            and ir.IntegerAttr(compared.attributes["predicate"]).value == arith.CmpIPredicate.eq
-            and constant_value(compared.operands[1]) == first
-            and (number := producer(compared.operands[0])) is not None
+            comparison is not None
+            and comparison.name == "arith.cmpi"
+            and ir.IntegerAttr(comparison.attributes["predicate"]).value == arith.CmpIPredicate.eq
+            and constant_value(comparison.operands[1]) == first
+            and (number := producer(comparison.operands[0])) is not None
             and number.name == "gpu.thread_id"
         ):
             return branches[0]
@@ -47,6 +47,6 @@ def elect_producer(payload: ir.Operation, op: ElectProducer, rewriter: Rewriter)
     with ir.InsertionPoint(leader), leader.location:
         loads = equal(threads.uniform_warp_id(), index(first // threads.WARP))
         with create_if(loads):
-            elected = nvvm.elect_sync()
-    leader.move_after(elected.owner)
-    leader.operands[0] = elected
+            is_elected = nvvm.elect_sync()
+    leader.move_after(is_elected.owner)
+    leader.operands[0] = is_elected

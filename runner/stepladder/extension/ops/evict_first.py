@@ -38,18 +38,18 @@ def _segments(op: ir.Operation) -> list[int]:
     return list(ir.DenseI32ArrayAttr(op.attributes[_SEGMENTS]))
 
 
-def _parameters_to_hint(launch: ir.Operation, loaded: list[int]) -> list[int]:
+def _parameters_to_hint(launch: ir.Operation, parameters: list[int]) -> list[int]:
     """Returns which parameters of the kernel are descriptors of matrices that are read once; where none are, those of
     the largest matrices that it loads.
 
     Args:
         launch: of the kernel.
-        loaded: its parameters that are descriptors of matrices that it loads.
+        parameters: its parameters that are descriptors of matrices that it loads.
     """
     sizes = _segments(launch)
     first = sum(sizes[:_OPERANDS])
     operands = list(launch.operands)[first : first + sizes[_OPERANDS]]
-    owners = {number: origin(operands[number], _CASTS[:1]).owner for number in loaded}
+    owners = {number: origin(operands[number], _CASTS[:1]).owner for number in parameters}
     makers = {number: owner.operation for number, owner in owners.items() if not isinstance(owner, ir.Block)}
     if once := [number for number, maker in makers.items() if READ_ONCE in maker.attributes]:
         return once
@@ -58,12 +58,12 @@ def _parameters_to_hint(launch: ir.Operation, loaded: list[int]) -> list[int]:
     return [number for number, count in elements.items() if count == max(elements.values())]
 
 
-def _hint(load: ir.Operation, kept: int, rewriter: Rewriter) -> None:
+def _hint(load: ir.Operation, kept_sixteenths: int, rewriter: Rewriter) -> None:
     """Replaces a load by one with the hint, for all but some sixteenths of the lines."""
     sizes, operands = _segments(load), list(load.operands)
     place = sum(sizes[:_HINT])
     with ir.InsertionPoint(load), load.location:
-        policy = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), EVICT_FIRST - (kept << _FURTHER))
+        policy = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), EVICT_FIRST - (kept_sixteenths << _FURTHER))
         operands[place : place + sizes[_HINT]] = [llvm.mlir_constant(policy)]
         sizes[_HINT] = 1
         attributes = {**attributes_of(load), _SEGMENTS: ir.DenseI32ArrayAttr.get(sizes)}
@@ -80,8 +80,10 @@ def evict_first(payload: ir.Operation, op: EvictFirst, rewriter: Rewriter) -> No
         kernel = kernels[name]
         arguments = list(kernel.regions[0].blocks[0].arguments)
         loads = walk(kernel, _LOAD)
-        loaded = [number for number, argument in enumerate(arguments) if any(argument == x.operands[1] for x in loads)]
-        parameters = [arguments[number] for number in _parameters_to_hint(launch, loaded)]
+        loaded_parameters = [
+            number for number, argument in enumerate(arguments) if any(argument == x.operands[1] for x in loads)
+        ]
+        parameters = [arguments[number] for number in _parameters_to_hint(launch, loaded_parameters)]
         for load in loads:
             if load.operands[1] in parameters:
                 _hint(load, op.kept.value, rewriter)

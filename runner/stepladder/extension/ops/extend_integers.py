@@ -20,7 +20,7 @@ class ExtendIntegers(Tc.Operation, name="extend_integers"):
 @transform_op(ExtendIntegers)
 def extend_integers(payload: ir.Operation, op: ExtendIntegers, rewriter: Rewriter) -> None:
     """Rewrites the contractions below `payload`; see the op."""
-    extended: dict[ir.Value, ir.Value] = {}
+    extensions: dict[ir.Value, ir.Value] = {}
     for contraction in walk(payload, "vector.contract"):
         wide = ir.VectorType(contraction.results[0].type).element_type
         for number in range(2):
@@ -28,7 +28,7 @@ def extend_integers(payload: ir.Operation, op: ExtendIntegers, rewriter: Rewrite
             type_ = ir.VectorType(operand.type)
             if not isinstance(type_.element_type, ir.IntegerType) or type_.element_type == wide:
                 continue
-            if operand not in extended:
+            if operand not in extensions:
                 with behind(operand), contraction.location:
-                    extended[operand] = arith.extsi(ir.VectorType.get(type_.shape, wide), operand)
-            contraction.operands[number] = extended[operand]
+                    extensions[operand] = arith.extsi(ir.VectorType.get(type_.shape, wide), operand)
+            contraction.operands[number] = extensions[operand]

@@ -12,7 +12,7 @@ class FlushDenormals(Tc.Operation, name="flush_denormals"):
     The function attribute `denormal-fp-math-f32` makes LLVM select `ex2.approx.ftz` and `rcp.approx.ftz`, which need no
     scaling. Calls of libdevice's `__nv_exp2f`, which does not follow the attribute, become `llvm.intr.exp2`.
 
-    Kernels that prepare operands (`tc.prepare_operands`) compute what their types say, and stay.
+    Kernels that prepare operands (`tc.prepare_operands`) compute exactly what their types require, and are not changed.
 
     Operands: a handle to ops with kernels of the LLVM dialect below them.
     """
@@ -30,8 +30,8 @@ def flush_denormals(payload: ir.Operation, op: FlushDenormals, rewriter: Rewrite
     for kernel in walk(payload, "llvm.func"):
         if "nvvm.kernel" not in kernel.attributes or WORKSPACE in kernel.attributes:
             continue
-        known = list(kernel.attributes["passthrough"]) if "passthrough" in kernel.attributes else []
-        kernel.attributes["passthrough"] = ir.ArrayAttr.get([*known, *ir.ArrayAttr(ir.Attribute.parse(_ATTRIBUTE))])
+        entries = list(kernel.attributes["passthrough"]) if "passthrough" in kernel.attributes else []
+        kernel.attributes["passthrough"] = ir.ArrayAttr.get([*entries, *ir.ArrayAttr(ir.Attribute.parse(_ATTRIBUTE))])
         for call in walk(kernel, "llvm.call"):
             if callee_of(call) != _EXP2:
                 continue

@@ -41,8 +41,8 @@ def _clamp_to_zero(extents: list[ir.Operation]) -> None:
     """Makes the negative extents of tiles that begin beyond C zero."""
     for extent in extents:
         with ir.InsertionPoint.after(extent), extent.location:
-            clamped = arith.maxsi(extent.results[0], index(0))
-        extent.results[0].replace_all_uses_except(clamped, clamped.owner.operation)
+            non_negative = arith.maxsi(extent.results[0], index(0))
+        extent.results[0].replace_all_uses_except(non_negative, non_negative.owner.operation)
 
 
 @transform_op(FormClusters)

@@ -52,8 +52,8 @@ def forward_slices(payload: ir.Operation, op: ForwardSlices, rewriter: Rewriter)
         if item.name == "linalg.fill":
             _fill_empty(item)
         place = _place(item) if item.name == "tensor.extract_slice" else None
-        if place is not None and (found := _forwarded(item, place)) is not None:
-            rewriter.replace_op(item, [found])
+        if place is not None and (replacement := _forwarded(item, place)) is not None:
+            rewriter.replace_op(item, [replacement])
 
 
 def _fill_empty(fill: ir.Operation) -> None:
@@ -76,12 +76,12 @@ def _forwarded(op: ir.Operation, place: _Place) -> ir.Value | None:
     type_, tensor = op.results[0].type, op.operands[0]
     source = producer(tensor)
     while source is not None and source.name == "tensor.insert_slice":
-        inserted = _place(source)
-        if inserted is None:
+        inserted_place = _place(source)
+        if inserted_place is None:
             break
-        if inserted == place and source.operands[0].type == type_:
+        if inserted_place == place and source.operands[0].type == type_:
             return source.operands[0]
-        if not inserted.is_apart(place):
+        if not inserted_place.is_apart(place):
             break
         tensor = source.operands[1]
         source = producer(tensor)

@@ -1,4 +1,4 @@
-"""`tc.group_elementwise`: brings independent elementwise ops of a function together, which are one launch."""
+"""`tc.group_elementwise`: groups independent elementwise ops of a function, which become one launch."""
 
 import itertools
 from collections.abc import Sequence
@@ -37,8 +37,8 @@ def group_elementwise(payload: ir.Operation, op: GroupElementwise, rewriter: Rew
     """Rewrites the function below `payload`; see the op."""
     stages = {symbol_of(function): function for function in walk(payload, "func.func") if is_private(function)}
     kinds = {name for name, function in stages.items() if _is_elementwise(function)}
-    taken = [number for function in stages.values() if (number := group_of(function)) is not None]
-    numbers = itertools.count(max(taken, default=-1) + 1)
+    used_numbers = [number for function in stages.values() if (number := group_of(function)) is not None]
+    numbers = itertools.count(max(used_numbers, default=-1) + 1)
     body = operations_of(one_function(payload).regions[0].blocks[0])
     for is_run, run in itertools.groupby(body, lambda item: callee_of(item) in kinds):
         calls = list(run)
@@ -68,7 +68,7 @@ def _is_elementwise(function: ir.Operation) -> bool:
 
 
 def _levels(calls: Sequence[ir.Operation]) -> dict[ir.Operation, int]:
-    """Returns how many of some calls come before each on the longest way to it."""
+    """Returns how many of some calls are before each on the longest path to it."""
     levels: dict[ir.Operation, int] = {}
     for call in calls:
         sources = [source for value in call.operands if (source := producer(value)) in levels and source is not None]

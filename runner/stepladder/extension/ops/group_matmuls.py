@@ -1,4 +1,4 @@
-"""`tc.group_matmuls`: brings independent matmuls of a function together, which are one launch."""
+"""`tc.group_matmuls`: groups independent matmuls of a function, which become one launch."""
 
 from collections.abc import Sequence
 
@@ -55,7 +55,7 @@ def group_matmuls(payload: ir.Operation, op: GroupMatmuls, rewriter: Rewriter) -
 
 
 def _levels(ops: Sequence[ir.Operation], kinds: dict[str, _Kind]) -> dict[ir.Operation, int]:
-    """Returns how many matmuls come before each op on the longest way to it."""
+    """Returns how many matmuls are before each op on the longest path to it."""
     levels: dict[ir.Operation, int] = {}
     for op in ops:
         sources = [source for value in op.operands if (source := producer(value)) in levels and source is not None]

@@ -70,7 +70,7 @@ def hoist_operand_loads(payload: ir.Operation, op: HoistOperandLoads, rewriter: 
     anchor = next((later for later in after if later.name == _WAIT), None)
     if anchor is None:
         return
-    left = op.registers.value
+    registers_left = op.registers.value
     loads: dict[tuple[ir.Value | ir.Type, ...], ir.Operation] = {}
     for load in operations_of(anchor.block):
         if load.name not in _LOADS or not anchor.is_before_in_block(load):
@@ -81,8 +81,8 @@ def hoist_operand_loads(payload: ir.Operation, op: HoistOperandLoads, rewriter: 
         if place in loads:
             rewriter.replace_op(load, [loads[place].results[0]])
             continue
-        left -= _registers(load.results[0].type)
-        if left < 0:
+        registers_left -= _registers(load.results[0].type)
+        if registers_left < 0:
             return
         move_with_operands(load, anchor)
         loads[place] = load

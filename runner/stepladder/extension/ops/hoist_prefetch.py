@@ -35,14 +35,14 @@ def _written_buffers(payload: ir.Operation) -> list[ir.Value]:
 
 def _prefetches(loop: ir.Operation) -> list[ir.Operation]:
     body = body_of(loop)
-    found: list[ir.Operation] = []
+    prefetches: list[ir.Operation] = []
     for value in terminator_of(body).operands:
         load = producer(value)
         if load is None or load.name not in _LOADS or load.block != body:
             continue
-        if not is_workgroup_memory(load.operands[0].type) and load not in found:
-            found.append(load)
-    return found
+        if not is_workgroup_memory(load.operands[0].type) and load not in prefetches:
+            prefetches.append(load)
+    return prefetches
 
 
 def _first_shared_read(loop: ir.Operation) -> ir.Operation | None:
@@ -60,9 +60,9 @@ def hoist_prefetch(payload: ir.Operation, op: HoistPrefetch, rewriter: Rewriter)
         anchor = _first_shared_read(loop)
         if not prefetches or anchor is None:
             continue
-        written = _written_buffers(payload)
+        written_buffers = _written_buffers(payload)
         for load in prefetches:
-            if load.operands[0] in written:
+            if load.operands[0] in written_buffers:
                 raise Refusal(load, "the kernel writes the memory that this load reads, so it cannot move")
             if anchor.is_before_in_block(load):
                 move_with_operands(load, anchor)

@@ -43,8 +43,8 @@ def inline_extracted(payload: ir.Operation, op: InlineExtracted, rewriter: Rewri
         with extraction.location:
             value, new = _element(source, list(extraction.operands)[1:], ir.InsertionPoint(extraction))
         # The copies represent the extractions in the body, which is erased with its op.
-        erased = list(walk(source, _EXTRACT))
-        pending = [item for item in pending if item not in erased] + new
+        extractions = list(walk(source, _EXTRACT))
+        pending = [item for item in pending if item not in extractions] + new
         rewriter.replace_op(extraction, [value])
         rewriter.erase_op(source)
 
@@ -64,8 +64,8 @@ def _is_inlined(extraction: ir.Operation, source: ir.Operation, at_most: int) ->
     while reader.name != _GENERIC:
         assert reader.parent is not None  # the extraction is in the body of one
         reader = reader.parent.operation
-    read, made = (math.prod(ir.RankedTensorType(item.results[0].type).shape) for item in (reader, source))
-    return is_elementwise(reader) and read <= at_most * made
+    reader_size, source_size = (math.prod(ir.RankedTensorType(item.results[0].type).shape) for item in (reader, source))
+    return is_elementwise(reader) and reader_size <= at_most * source_size
 
 
 def _is_zero(item: ir.AffineExpr) -> bool:
@@ -88,7 +88,7 @@ def _element(
     *maps, result = indexing_maps(source)
     loops = {ir.AffineDimExpr(item).position: value for item, value in zip(result.results, place)}
     body = source.regions[0].blocks[0]
-    known: dict[ir.Value, ir.Value] = {}
+    mapping: dict[ir.Value, ir.Value] = {}
     extractions: list[ir.Operation] = []
     for argument, operand, map_ in zip(body.arguments, source.operands, maps):
         if not list(argument.uses):
@@ -96,10 +96,10 @@ def _element(
         with point:
             indices = [index(0) if _is_zero(item) else loops[ir.AffineDimExpr(item).position] for item in map_.results]
             extractions.append(ir.Operation.create(_EXTRACT, results=[argument.type], operands=[operand, *indices]))
-        known[argument] = extractions[-1].results[0]
+        mapping[argument] = extractions[-1].results[0]
     *ops, end = operations_of(body)
     for item in walk(source, _INDEX):
-        known[item.results[0]] = loops[ir.IntegerAttr(item.attributes["dim"]).value]
-    copies = clone_ops([item for item in ops if item.name != _INDEX], known, point)
+        mapping[item.results[0]] = loops[ir.IntegerAttr(item.attributes["dim"]).value]
+    copies = clone_ops([item for item in ops if item.name != _INDEX], mapping, point)
     own = [producer(copies[item.results[0]]) for item in ops if item.name == _EXTRACT]
     return copies.get(end.operands[0], end.operands[0]), [*extractions, *(item for item in own if item is not None)]

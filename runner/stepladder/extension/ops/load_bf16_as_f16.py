@@ -11,7 +11,7 @@ from stepladder.mlir.types import OF_BF16
 class LoadBf16AsF16(Tc.Operation, name="load_bf16_as_f16"):
     """Reads the operands of each `vector.contract` of bf16 from their buffers cast to f16, and marks it `of_bf16`.
 
-    `!gpu.mma_matrix` has no elements of bf16. The bits of the elements stay; the mark says what they are.
+    `!gpu.mma_matrix` has no elements of bf16. The bits of the elements stay; a mark has their type.
 
     Operands: a handle to any op; contractions of other types stay as they are.
     Refuses: an operand that is not a `vector.transfer_read` of a buffer, in bounds and without a mask.

@@ -103,12 +103,12 @@ class _Tile:
         else:
             columns //= parts
         if mark == "operand_b" and not _is_b_along_k(matmul):
-            whole = tma.whole_boxes(columns * width) // width
-            if parts > 1 and whole != columns:
+            box_columns = tma.whole_boxes(columns * width) // width
+            if parts > 1 and box_columns != columns:
                 raise Refusal(
                     copy, f"parts of a tile of {columns * width} bytes a row, which are no whole boxes of TMA"
                 )
-            columns = whole
+            columns = box_columns
         swizzle = tma.row_swizzle(columns * width)
         if swizzle is None:
             raise Refusal(

@@ -35,16 +35,16 @@ def load_fragments_as_integers(payload: ir.Operation, op: LoadFragmentsAsInteger
             view = producer(tile)
             if view is None or view.name != "memref.view":
                 raise Refusal(load, "expected a tile that is a memref.view of the shared memory of a block")
-            whole = ir.MemRefType(tile.type)
+            tile_type = ir.MemRefType(tile.type)
             with ir.InsertionPoint(view), view.location:
-                integers = ir.MemRefType.get(whole.shape, i8, whole.layout, whole.memory_space)
+                integers = ir.MemRefType.get(tile_type.shape, i8, tile_type.layout, tile_type.memory_space)
                 views[tile] = memref.view(integers, view.operands[0], view.operands[1], list(view.operands)[2:])
         with ir.InsertionPoint(load), load.location:
-            loaded = ir.Operation.create(
+            load_of_integers = ir.Operation.create(
                 "nvgpu.ldmatrix",
                 results=[ir.VectorType.get(type_.shape, i8)],
                 operands=[views[tile], *indices],
                 attributes=attributes_of(load),
             )
-            cast = arith.bitcast(type_, loaded.results[0])
+            cast = arith.bitcast(type_, load_of_integers.results[0])
         rewriter.replace_op(load, [cast])

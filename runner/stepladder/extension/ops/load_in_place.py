@@ -57,7 +57,7 @@ class _Copy:
 
 def _copies(payload: ir.Operation) -> list[_Copy]:
     """Returns the copies of buffers to workspaces in another order."""
-    found = []
+    copies = []
     for launch in walk(payload, "gpu.launch_func"):
         if PERMUTATION not in launch.attributes:
             continue
@@ -72,21 +72,21 @@ def _copies(payload: ir.Operation) -> list[_Copy]:
         strides, _ = type_.get_strides_and_offset()
         order = ir.DenseI64ArrayAttr(launch.attributes[PERMUTATION])
         shape = list(ir.MemRefType(target.type).shape)
-        found.append(_Copy(launch, source, workspace, shape, [strides[axis] for axis in order]))
-    return found
+        copies.append(_Copy(launch, source, workspace, shape, [strides[axis] for axis in order]))
+    return copies
 
 
 def _grouped(sizes: Sequence[int], shape: Sequence[int]) -> list[list[int]] | None:
     """Returns the extents that each dimension of a shape consists of; None where its dimensions do not divide so."""
-    rest, groups = list(sizes), []
+    remaining, groups = list(sizes), []
     for extent in shape:
         group: list[int] = []
-        while rest and math.prod(group) < extent:
-            group.append(rest.pop(0))
+        while remaining and math.prod(group) < extent:
+            group.append(remaining.pop(0))
         if not group or math.prod(group) != extent:
             return None
         groups.append(group)
-    return None if rest else groups
+    return None if remaining else groups
 
 
 def _divided_box(extent: int, group: Sequence[int]) -> list[int] | None:
@@ -105,18 +105,20 @@ def _divided_box(extent: int, group: Sequence[int]) -> list[int] | None:
 
 def _coordinates(value: ir.Value, group: Sequence[int]) -> list[ir.Value]:
     """Returns the coordinates of an index of a dimension in its axes, the innermost first."""
-    found: list[ir.Value] = []
+    coordinates: list[ir.Value] = []
     below = 1
     for place, size in enumerate(reversed(group)):
         is_outermost = place == len(group) - 1
 
-        def digit(x: ir.AffineExpr, below: int = below, size: int = size, whole: bool = is_outermost) -> ir.AffineExpr:
+        def digit(
+            x: ir.AffineExpr, below: int = below, size: int = size, is_last: bool = is_outermost
+        ) -> ir.AffineExpr:
             quotient = ir.AffineExpr.get_floor_div(x, below) if below > 1 else x
-            return quotient if whole else ir.AffineExpr.get_mod(quotient, size)
+            return quotient if is_last else ir.AffineExpr.get_mod(quotient, size)
 
-        found.append(value if len(group) == 1 else apply(digit, value))
+        coordinates.append(value if len(group) == 1 else apply(digit, value))
         below *= size
-    return found
+    return coordinates
 
 
 @dataclass(frozen=True)
@@ -144,10 +146,10 @@ def _plan(copy: _Copy, launch: ir.Operation) -> list[_Loads] | None:
         return None
     if any(stride * width % tma.PITCH_ALIGNMENT for stride in copy.strides[:-1]):
         return None
-    written = {copy.launch, *(user for user in users_of(copy.workspace) if user.name == "memref.expand_shape")}
+    writers = {copy.launch, *(user for user in users_of(copy.workspace) if user.name == "memref.expand_shape")}
     plans = []
     for cast in users_of(copy.workspace):
-        if cast in written:
+        if cast in writers:
             continue
         if cast.name != "memref.cast":
             return None
@@ -193,15 +195,15 @@ def _load_from_source(copy: _Copy, plan: _Loads, rewriter: Rewriter) -> None:
     type_ = types.tensor_map_of_box(box, element, types.tensor_map_swizzle(plan.create.results[0].type))
     with tma.before_descriptor(plan.create):
         view = window(copy.source, 0, copy.shape, copy.strides)
-        unranked = memref.cast(ir.UnrankedMemRefType.get(element, None), view)
+        unranked_view = memref.cast(ir.UnrankedMemRefType.get(element, None), view)
         location = tma.location_of_descriptor(copy.source)
-        descriptor = nvgpu.tma_create_descriptor(type_, unranked, [index(extent) for extent in box], loc=location)
+        descriptor = nvgpu.tma_create_descriptor(type_, unranked_view, [index(extent) for extent in box], loc=location)
     rank = len(plan.groups)
     for load in plan.loads:
-        tile, barriers, _, *rest = load.operands
-        coordinates, (stage, *masks) = rest[:rank], rest[rank:]
+        tile, barriers, _, *further_operands = load.operands
+        coordinates, (stage, *masks) = further_operands[:rank], further_operands[rank:]
         with ir.InsertionPoint(load), load.location:
-            digits = [_coordinates(each, group) for each, group in zip(coordinates, reversed(plan.groups))]
+            digits = [_coordinates(coordinate, group) for coordinate, group in zip(coordinates, reversed(plan.groups))]
             nvgpu.tma_async_load(
                 _spread(tile, plan.boxes),
                 barriers,

@@ -28,17 +28,17 @@ def lower_fp8_casts(payload: ir.Operation, op: LowerFp8Casts, rewriter: Rewriter
     for cast in walk(payload, *narrow_floats.INTEGER_CASTS):
         if narrow_floats.is_fp8(cast.operands[0]) or narrow_floats.is_fp8(cast.results[0]):
             with ir.InsertionPoint(cast), cast.location:
-                converted = narrow_floats.converted_by_f32(cast)
-            rewriter.replace_op(cast, [converted])
+                result = narrow_floats.converted_by_f32(cast)
+            rewriter.replace_op(cast, [result])
     for cast in walk(payload, "arith.extf", "arith.truncf"):
         value, type_ = cast.operands[0], cast.results[0].type
         with ir.InsertionPoint(cast), cast.location:
             if narrow_floats.rounds(cast):
                 has_pairs = not isinstance(type_, ir.VectorType) or math.prod(type_.shape) % 2 == 0
                 by_instruction = bool(op.instruction.value) and has_pairs
-                converted = (narrow_floats.rounded_pairs if by_instruction else narrow_floats.rounded)(value, type_)
+                result = (narrow_floats.rounded_pairs if by_instruction else narrow_floats.rounded)(value, type_)
             elif cast.name == "arith.extf" and narrow_floats.is_fp8(value):
-                converted = narrow_floats.extended(value, type_)
+                result = narrow_floats.extended(value, type_)
             else:
                 continue
-        rewriter.replace_op(cast, [converted])
+        rewriter.replace_op(cast, [result])

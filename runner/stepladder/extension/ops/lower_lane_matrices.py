@@ -40,8 +40,8 @@ def _lower(access: ir.Operation, rewriter: Rewriter) -> None:
     """Replaces an access of lanes."""
     is_load = access.name == "xegpu.load_matrix"
     operands = list(access.operands)
-    stored = None if is_load else operands.pop(0)
-    type_ = ir.VectorType(access.results[0].type if stored is None else stored.type)
+    stored_value = None if is_load else operands.pop(0)
+    type_ = ir.VectorType(access.results[0].type if stored_value is None else stored_value.type)
     descriptor, offsets = operands[0], operands[1:]
     if type_.rank != 2 or type_.shape[1] != 1 or "subgroup_block_io" in access.attributes:
         raise Refusal(access, f"{access.name} of {type_}: a lane accesses rows of one column, as vector<8x1xf16>")
@@ -56,19 +56,19 @@ def _lower(access: ir.Operation, rewriter: Rewriter) -> None:
             offsets.pop(0) if number == _DYNAMIC else index(number)
             for number in ir.DenseI64ArrayAttr(access.attributes["const_offsets"])
         ]
-        held = None if stored is None else vector.shape_cast(flat, stored)
-        found = []
+        flat_value = None if stored_value is None else vector.shape_cast(flat, stored_value)
+        elements = []
         for row in range(rows):
             places = [arith.addi(starts[0], index(row)) if row else starts[0], starts[1]]
             if is_column_major:
                 places.reverse()
-            if held is None:
-                found.append(memref.load(base, places))
+            if flat_value is None:
+                elements.append(memref.load(base, places))
             else:
-                memref.store(vector.extract(held, [], [row]), base, places)
-        if held is None:
-            loaded = vector.shape_cast(type_, vector.from_elements(flat, found))
-            access.results[0].replace_all_uses_with(loaded)
+                memref.store(vector.extract(flat_value, [], [row]), base, places)
+        if flat_value is None:
+            result = vector.shape_cast(type_, vector.from_elements(flat, elements))
+            access.results[0].replace_all_uses_with(result)
     rewriter.erase_op(access)
 
 

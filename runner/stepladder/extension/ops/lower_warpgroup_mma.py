@@ -59,10 +59,10 @@ class _Operand:
 
     Args:
         descriptor: the matrix descriptor.
-        transposed: whether the tile is not contiguous along k.
+        is_transposed: whether the tile is not contiguous along k.
     """
 
-    def __init__(self, descriptor: ir.Value, transposed: bool) -> None:
+    def __init__(self, descriptor: ir.Value, is_transposed: bool) -> None:
         generate = defining_op(descriptor)
         tile = generate.operands[0]
         type_ = ir.MemRefType(tile.type)
@@ -70,7 +70,7 @@ class _Operand:
         self.element_bytes = types.byte_width(type_.element_type)
         self.swizzle = swizzle_of(generate)
         self.box_bytes = strides[0] * self.element_bytes
-        self.along_k = not transposed
+        self.along_k = not is_transposed
         with ir.InsertionPoint(generate), generate.location:
             self.value = self._describe(tile)
 
@@ -83,12 +83,12 @@ class _Operand:
         base, offset = strided_metadata(tile)
         start = memref.extract_aligned_pointer_as_index(base)
         address = arith.addi(start, arith.muli(offset, index(self.element_bytes)))
-        masked = arith.andi(arith.index_cast(i64, address), integer(_ADDRESS_MASK, 64))
+        address_bits = arith.andi(arith.index_cast(i64, address), integer(_ADDRESS_MASK, 64))
         # Stride between groups of eight rows, and between boxes, for tiles that are contiguous along m or n.
-        fixed = (8 * self.swizzle // _UNIT) << 32 | (self.box_bytes // _UNIT) << 16
-        fixed |= _SWIZZLE_MODES[self.swizzle] << _SWIZZLE_BIT
-        fixed -= (fixed >> 63) << 64
-        return arith.ori(arith.shrui(masked, integer(4, 64)), integer(fixed, 64))
+        constant_fields = (8 * self.swizzle // _UNIT) << 32 | (self.box_bytes // _UNIT) << 16
+        constant_fields |= _SWIZZLE_MODES[self.swizzle] << _SWIZZLE_BIT
+        constant_fields -= (constant_fields >> 63) << 64
+        return arith.ori(arith.shrui(address_bits, integer(4, 64)), integer(constant_fields, 64))
 
     def offset(self, block: int, step: int) -> int:
         """Returns the offset in bytes of the operand of an instruction in the tile.
@@ -230,7 +230,7 @@ def _lower_register_mma(mma: ir.Operation) -> None:
 
 def _lower_split_register_mma(mma: ir.Operation) -> None:
     """Lowers an MMA of split operands, A in registers, in the order of `_lower_split_mma`."""
-    large_b, small_b = (_Operand(mma.operands[number], transposed=False) for number in (1, 4))
+    large_b, small_b = (_Operand(mma.operands[number], is_transposed=False) for number in (1, 4))
     struct, _ = registers_type(mma.results[0].type)
     blocks, steps, _ = ir.VectorType(mma.operands[0].type).shape
     product = RegisterProduct(mma, "tf32")
@@ -275,30 +275,30 @@ def _lower_extracts(cast: ir.Operation, rewriter: Rewriter) -> None:
     element = ir.VectorType(cast.results[0].type).element_type
     pair_type = ir.VectorType.get([2], element)
     for use in list(cast.results[0].uses):
-        read = use.owner.operation
-        block, matrix, half, *side = ir.DenseI64ArrayAttr(read.attributes["static_position"])
-        with ir.InsertionPoint(read), read.location:
+        user = use.owner.operation
+        block, matrix, half, *side = ir.DenseI64ArrayAttr(user.attributes["static_position"])
+        with ir.InsertionPoint(user), user.location:
             if types.bit_width(element) == 32:
                 first = 4 * matrix + 2 * half
-                both = [llvm.extractvalue(element, registers, [block, first + number]) for number in (0, 1)]
-                pair = vector.from_elements(pair_type, both)
+                elements = [llvm.extractvalue(element, registers, [block, first + number]) for number in (0, 1)]
+                pair = vector.from_elements(pair_type, elements)
             else:
-                packed = llvm.extractvalue(ir.IntegerType.get_signless(32), registers, [block, 2 * matrix + half])
-                pair = llvm.bitcast(pair_type, packed)
+                word = llvm.extractvalue(ir.IntegerType.get_signless(32), registers, [block, 2 * matrix + half])
+                pair = llvm.bitcast(pair_type, word)
             if side:
                 pair = extract(pair, side, element)
-        rewriter.replace_op(read, [pair])
+        rewriter.replace_op(user, [pair])
     rewriter.erase_op(cast)
 
 
 def _divide_vector(cast: ir.Operation, rewriter: Rewriter) -> None:
     """Divides the ops on vectors that make an accumulator into ops on the elements of a thread."""
-    whole = defining_op(cast.operands[0])
-    if whole.name == _FROM_ELEMENTS:
+    vector_op = defining_op(cast.operands[0])
+    if vector_op.name == _FROM_ELEMENTS:
         return
     elements = Elements(rewriter)
     with ir.InsertionPoint(cast), cast.location:
-        parts, type_ = elements.all_of(whole.results[0]), whole.results[0].type
+        parts, type_ = elements.all_of(vector_op.results[0]), vector_op.results[0].type
         cast.operands[0] = ir.Operation.create(_FROM_ELEMENTS, results=[type_], operands=parts).results[0]
     elements.erase()
 

@@ -22,7 +22,7 @@ class MapConsumerToLanes(Tc.Operation, name="map_consumer_to_lanes"):
 
     Operands: a handle to the module, with the op in a function (`tc.outline_consumer`, `tc.outline_masked_consumer`).
     Attributes: width, elements of a vector.
-    Refuses: a tile whose rows are not a multiple of the width, or that does not come out even in vectors of all lanes.
+    Refuses: a tile whose rows are not a multiple of the width, or that vectors of all lanes do not divide evenly.
     """
 
     target: Handle
@@ -32,35 +32,36 @@ class MapConsumerToLanes(Tc.Operation, name="map_consumer_to_lanes"):
 @transform_op(MapConsumerToLanes)
 def map_consumer_to_lanes(payload: ir.Operation, op: MapConsumerToLanes, rewriter: Rewriter) -> None:
     """Distributes the consumer below `payload`; see the op."""
-    found = find_outlined(payload)
-    if found is None:
+    outlined = find_outlined(payload)
+    if outlined is None:
         return
     width = op.width.value
-    if found.columns % width or found.rows * found.columns % (width * threads.WARP):
+    if outlined.columns % width or outlined.rows * outlined.columns % (width * threads.WARP):
         raise Refusal(
-            found.call,
-            f"a tile of {found.rows} x {found.columns} cannot be divided evenly among lanes in vectors of {width}",
+            outlined.call,
+            f"a tile of {outlined.rows} x {outlined.columns} cannot be divided evenly among lanes in vectors of "
+            f"{width}",
         )
-    with ir.InsertionPoint(found.call), found.call.location:
+    with ir.InsertionPoint(outlined.call), outlined.call.location:
         ir.Operation.create("gpu.barrier")
         lane = apply(lambda t: ir.AffineExpr.get_mod(t, threads.WARP), threads.thread_id())
         # Before the stores: a reduction may read the previous value of C.
-        for reduced in found.elementwise.reduced:
-            lane_reductions.reduce_vectors(launches.find_launch(payload), found, reduced, width)
-        if found.is_of_block:
-            _write_masked(found, lane, width)
+        for reduced in outlined.elementwise.reduced:
+            lane_reductions.reduce_vectors(launches.find_launch(payload), outlined, reduced, width)
+        if outlined.is_of_block:
+            _write_masked(outlined, lane, width)
         else:
-            _write(found, lane, width)
-    found.erase(rewriter)
-    for reduced in found.elementwise.reduced:
+            _write(outlined, lane, width)
+    outlined.erase(rewriter)
+    for reduced in outlined.elementwise.reduced:
         reduced.erase(rewriter)
 
 
-def _loop(found: Outlined, lane: ir.Value, width: int, body: Callable[[ir.Value, ir.Value], None]) -> None:
+def _loop(outlined: Outlined, lane: ir.Value, width: int, body: Callable[[ir.Value, ir.Value], None]) -> None:
     """Creates the loop of a lane over its vectors; `body` takes the row and the column of one in the warp's part."""
-    per_row = index(found.columns // width)
-    count = found.rows * found.columns // (width * threads.WARP)
-    # Not an scf.for: steps that come later look for the loop over k.
+    per_row = index(outlined.columns // width)
+    count = outlined.rows * outlined.columns // (width * threads.WARP)
+    # Not an scf.for: later steps search for the loop over k.
     loop = affine.AffineForOp(0, count)
     with ir.InsertionPoint(loop.body):
         number = arith.addi(arith.muli(loop.induction_variable, index(threads.WARP)), lane)
@@ -70,26 +71,26 @@ def _loop(found: Outlined, lane: ir.Value, width: int, body: Callable[[ir.Value,
         affine.yield_([])
 
 
-def _write(found: Outlined, lane: ir.Value, width: int) -> None:
+def _write(outlined: Outlined, lane: ir.Value, width: int) -> None:
     """Writes the warp's product, which is inside of C."""
 
     def body(row: ir.Value, column: ir.Value) -> None:
-        sums = found.load(width, arith.addi(found.row, row), arith.addi(found.column, column))
-        for result, output in found.elementwise.stores(sums, Position(row, column)):
+        sums = outlined.load(width, arith.addi(outlined.row, row), arith.addi(outlined.column, column))
+        for result, output in outlined.elementwise.stores(sums, Position(row, column)):
             memory.store_vector(result, output, row, column)
 
-    _loop(found, lane, width, body)
+    _loop(outlined, lane, width, body)
 
 
-def _write_masked(found: Outlined, lane: ir.Value, width: int) -> None:
+def _write_masked(outlined: Outlined, lane: ir.Value, width: int) -> None:
     """Writes what is inside of C of the warp's product."""
-    stores = MaskedStores(found, width)
+    stores = MaskedStores(outlined, width)
 
     def writes(is_masked: bool) -> None:
         def body(row: ir.Value, column: ir.Value) -> None:
-            place = arith.addi(found.row, row), arith.addi(found.column, column)
-            stores.write(found.load(stores.width, *place), *place, is_masked=is_masked)
+            place = arith.addi(outlined.row, row), arith.addi(outlined.column, column)
+            stores.write(outlined.load(stores.width, *place), *place, is_masked=is_masked)
 
-        _loop(found, lane, stores.width, body)
+        _loop(outlined, lane, stores.width, body)
 
     stores.create(writes)

@@ -15,7 +15,7 @@ class MapMaskedCopies(Tc.Operation, name="map_masked_copies"):
 
     Thread t takes vectors t, t + threads, t + 2 threads and so on of the tile, row by row. Where a tile extends beyond
     its matrix, a vector outside is zeros: its read is masked, by all of its elements or none, and the `linalg.fill` of
-    the whole tile goes. A vector never crosses an edge, because its width divides the rows of the matrix.
+    the whole tile is erased. A vector never crosses an edge, because its width divides the rows of the matrix.
 
     Operands: a handle to ops with the copies, which have the attribute `operand`, below.
     Attributes: operand, the name of that attribute; threads, of a block; width, elements of a vector.
@@ -70,9 +70,9 @@ def _below(value: ir.Value, extent: ir.Value | None) -> ir.Value | None:
     return None if extent is None else arith.cmpi(arith.CmpIPredicate.slt, value, extent)
 
 
-def _distribute(found: _Copy, block: int, width: int) -> None:
+def _distribute(copy: _Copy, block: int, width: int) -> None:
     """Creates the transfers of a thread, at the insertion point."""
-    source, tile = found.op.operands[0], found.tile.results[0]
+    source, tile = copy.op.operands[0], copy.tile.results[0]
     type_ = ir.MemRefType(tile.type)
     rows, columns = type_.shape
     row_extent, column_extent = epilogue.extents_of(source, [rows, columns])
@@ -112,8 +112,8 @@ def map_masked_copies(payload: ir.Operation, op: MapMaskedCopies, rewriter: Rewr
     for copy in walk(payload, "linalg.copy"):
         if op.operand.value not in copy.attributes:
             continue
-        found = _find(copy)
-        rows, columns = ir.MemRefType(found.tile.results[0].type).shape
+        masked_copy = _find(copy)
+        rows, columns = ir.MemRefType(masked_copy.tile.results[0].type).shape
         _check_rows(copy, width)
         across = columns // width
         if columns % width or rows * across % block or (block % across and across % block):
@@ -122,10 +122,10 @@ def map_masked_copies(payload: ir.Operation, op: MapMaskedCopies, rewriter: Rewr
                 f"a tile of {rows} x {columns} cannot be divided evenly among {block} threads in vectors of {width}",
             )
         with ir.InsertionPoint(copy), copy.location:
-            _distribute(found, block, width)
+            _distribute(masked_copy, block, width)
         view = producer(copy.operands[1])
         rewriter.erase_op(copy)
-        if found.fill is not None:
-            rewriter.erase_op(found.fill)
-        if view is not None and view != found.tile and not list(view.results[0].uses):
+        if masked_copy.fill is not None:
+            rewriter.erase_op(masked_copy.fill)
+        if view is not None and view != masked_copy.tile and not list(view.results[0].uses):
             rewriter.erase_op(view)

@@ -167,8 +167,8 @@ class _Copy:
 
     def _copy_all(self, row: ir.Value, column: ir.Value) -> None:
         rows = self._rows(row)
-        for each, value in [(each, self._load(each, column)) for each in rows]:
-            self._store(value, each, column)
+        for row_index, value in [(row_index, self._load(row_index, column)) for row_index in rows]:
+            self._store(value, row_index, column)
 
 
 class _TransposedCopy(_Copy):
@@ -278,12 +278,12 @@ class _TransposedCopy(_Copy):
     def _copy_all(self, row: ir.Value, column: ir.Value) -> None:
         type_ = ir.VectorType.get([self.wide], self.element_type)
         rows = [[_plus(first, number) for number in range(self.wide)] for first in self._first_rows(row)]
-        loaded = [[self._elements(self._load(each, column)) for each in part] for part in rows]
-        for part, (first, *_) in zip(loaded, rows):
-            transposed = [
+        parts = [[self._elements(self._load(row_index, column)) for row_index in part] for part in rows]
+        for part, (first, *_) in zip(parts, rows):
+            target_vectors = [
                 vector.from_elements(type_, [elements[number] for elements in part]) for number in range(self.vector)
             ]
-            self._store_transposed(transposed, first, column)
+            self._store_transposed(target_vectors, first, column)
 
 
 def _plus(value: ir.Value, number: int) -> ir.Value:
@@ -311,13 +311,13 @@ def _buffer(value: ir.Value) -> ir.Value:
 def _groups(payload: ir.Operation) -> list[list[ir.Operation]]:
     """Returns the ops below `payload` that fill workspaces, those that one launch does together."""
     groups: list[list[ir.Operation]] = []
-    written: list[ir.Value] = []
+    targets: list[ir.Value] = []
     for copy in [copy for copy in walk(payload, COPY, ELEMENTWISE) if WORKSPACE in copy.attributes]:
-        if not groups or _buffer(copy.operands[0]) in written or not _follows(copy, groups[-1][-1]):
+        if not groups or _buffer(copy.operands[0]) in targets or not _follows(copy, groups[-1][-1]):
             groups.append([])
-            written = []
+            targets = []
         groups[-1].append(copy)
-        written += [_buffer(target) for target in list(copy.operands)[1:]]
+        targets += [_buffer(target) for target in list(copy.operands)[1:]]
     return groups
 
 

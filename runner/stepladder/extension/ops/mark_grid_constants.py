@@ -26,12 +26,12 @@ def mark_grid_constants(payload: ir.Operation, op: MarkGridConstants, rewriter: 
     for kernel in walk(payload, "llvm.func"):
         if "nvvm.kernel" not in kernel.attributes or "arg_attrs" not in kernel.attributes:
             continue
-        marked: list[ir.Attribute] = []
+        argument_attributes: list[ir.Attribute] = []
         for attributes in ir.ArrayAttr(kernel.attributes["arg_attrs"]):
             parameter = ir.DictAttr(attributes)
             entries = {parameter[i].name: parameter[i].attr for i in range(len(parameter))}
             if "llvm.align" in entries and entries["llvm.align"].value == DESCRIPTOR_ALIGNMENT:
                 entries["llvm.byval"] = ir.Attribute.parse("!llvm.array<128 x i8>")
                 entries["nvvm.grid_constant"] = ir.UnitAttr.get()
-            marked.append(ir.DictAttr.get(entries))
-        kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(marked)
+            argument_attributes.append(ir.DictAttr.get(entries))
+        kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(argument_attributes)

@@ -118,14 +118,14 @@ class _Program:
         rewriter.erase_op(self.store)
         rewriter.erase_op(self.matmul)
 
-    def _tile(self, a: ir.Value, b: ir.Value, swapped: tuple[bool, bool], k: int, numbers: list[ir.Value]) -> None:
+    def _tile(self, a: ir.Value, b: ir.Value, are_swapped: tuple[bool, bool], k: int, numbers: list[ir.Value]) -> None:
         zero, step = index(0), index(self.block_k)
         rows, columns = (arith.muli(number, index(size)) for number, size in zip(numbers, self.block))
         tiles = [
             TileType(shape, ir.MemRefType(base.type).element_type, wg, (0, 1) if column_major else (1, 0))
             for shape, base, wg, column_major in (
-                ((self.block[0], self.block_k), a, self.maps[0], swapped[0]),
-                ((self.block_k, self.block[1]), b, self.maps[1], swapped[1]),
+                ((self.block[0], self.block_k), a, self.maps[0], are_swapped[0]),
+                ((self.block_k, self.block[1]), b, self.maps[1], are_swapped[1]),
                 (self.block, self.c, self.maps[2], False),
             )
         ]
@@ -138,12 +138,12 @@ class _Program:
         loop = scf.ForOp(zero, index(k), step, [start, a_tile, b_tile])
         with ir.InsertionPoint(loop.body):
             _, total, a_here, b_here = loop.body.arguments
-            loaded = [load_tile(here, tile.vector) for here, tile in zip((a_here, b_here), tiles)]
+            operands = [load_tile(operand_tile, tile.vector) for operand_tile, tile in zip((a_here, b_here), tiles)]
             wg_map = {"wg_map": ir.Attribute.parse(str(self.maps[2]))}
-            total = create("tile_mma", [*loaded, total], [sums], wg_map).results[0]
-            moved = [
-                create("update_tile_offset", [here, *deltas], [here.type]).results[0]
-                for here, deltas in ((a_here, (zero, step)), (b_here, (step, zero)))
+            total = create("tile_mma", [*operands, total], [sums], wg_map).results[0]
+            next_tiles = [
+                create("update_tile_offset", [operand_tile, *deltas], [operand_tile.type]).results[0]
+                for operand_tile, deltas in ((a_here, (zero, step)), (b_here, (step, zero)))
             ]
-            scf.yield_([total, *moved])
+            scf.yield_([total, *next_tiles])
         store_tile(loop.results[0], c_tile)

@@ -53,11 +53,11 @@ def _by_code(launches: Sequence[Launch]) -> list[tuple[Code, list[Launch]]]:
     """Returns the kernels in order, each with its launches; one that keeps data in global memory once for each."""
     groups: list[tuple[Code, list[Launch]]] = []
     for launch in launches:
-        known = next((group for code, group in groups if code.kernel == launch.code.kernel), None)
-        if known is None or launch.code.has_memory:
+        own_group = next((group for code, group in groups if code.kernel == launch.code.kernel), None)
+        if own_group is None or launch.code.has_memory:
             groups.append((launch.code, [launch]))
         else:
-            known.append(launch)
+            own_group.append(launch)
     return groups
 
 
@@ -82,16 +82,16 @@ def _check_alike(launches: Sequence[Launch]) -> None:
 
 def _check_independent(launches: Sequence[Launch]) -> None:
     """Refuses launches that share a buffer which one of them may write."""
-    seen: dict[ir.Value, Launch] = {}
+    users: dict[ir.Value, Launch] = {}
     for launch in launches:
         for buffer in dict.fromkeys(origin(argument, _VIEWS) for argument in launch.arguments):
-            if buffer in seen and not _is_read_only(buffer):
+            if buffer in users and not _is_read_only(buffer):
                 raise Refusal(
                     launch.op,
                     "a launch shares a buffer with an earlier one; accepted: arguments with "
                     'bufferization.access = "read"',
                 )
-            seen[buffer] = launch
+            users[buffer] = launch
 
 
 def _is_read_only(buffer: ir.Value) -> bool:
@@ -108,18 +108,18 @@ def _is_read_only(buffer: ir.Value) -> bool:
     return _ACCESS in marks and ir.StringAttr(marks[_ACCESS]).value == "read"
 
 
-def _launch(name: str, launches: Sequence[Launch], ordered: Sequence[Launch], rewriter: Rewriter) -> None:
+def _launch(name: str, launches: Sequence[Launch], ordered_launches: Sequence[Launch], rewriter: Rewriter) -> None:
     """Replaces launches by one of the merged kernel, whose parameters are theirs, in the order of the kernel."""
     last = launches[-1].op
     blocks = sum(math.prod(launch.grid) for launch in launches)
-    shared = max(launch.shared_memory for launch in launches)
+    shared_memory = max(launch.shared_memory for launch in launches)
     index = ir.IndexType.get()
     cluster = launches[0].cluster
     with ir.InsertionPoint(last), last.location:
         extents = [(blocks, 1, 1), launches[0].block, *([cluster] if math.prod(cluster) > 1 else [])]
         sizes = [arith.constant(index, size) for extent in extents for size in extent]
-        dynamic = [arith.constant(ir.IntegerType.get_signless(32), shared)] if shared else []
-        operands = [value for launch in ordered for value in launch.arguments]
+        dynamic = [arith.constant(ir.IntegerType.get_signless(32), shared_memory)] if shared_memory else []
+        operands = [value for launch in ordered_launches for value in launch.arguments]
         clusters = int(len(extents) == 3)
         segments = [0, *[1] * 6, *[clusters] * 3, len(dynamic), len(operands), 0]
         ir.Operation.create(

@@ -89,15 +89,15 @@ def _matrices(load: ir.Operation) -> int:
 @transform_op(MergeLdmatrix)
 def merge_ldmatrix(payload: ir.Operation, op: MergeLdmatrix, rewriter: Rewriter) -> None:
     """Merges the pairs of loads below `payload`; see the op."""
-    unmerged: list[ir.Operation] = []
+    single_loads: list[ir.Operation] = []
     for load in walk(payload, "nvgpu.ldmatrix"):
         if _matrices(load) != 2:
             continue
-        first = next((other for other in unmerged if other.block == load.block and _is_adjacent(other, load)), None)
+        first = next((other for other in single_loads if other.block == load.block and _is_adjacent(other, load)), None)
         if first is None:
-            unmerged.append(load)
+            single_loads.append(load)
             continue
-        unmerged.remove(first)
+        single_loads.remove(first)
         _merge(first, load, rewriter)
 
 
@@ -108,9 +108,9 @@ def _merge(first: ir.Operation, second: ir.Operation, rewriter: Rewriter) -> Non
     attributes = attributes_of(first)
     attributes["numTiles"] = ir.IntegerAttr.get(ir.IntegerAttr(attributes["numTiles"]).type, 4)
     with ir.InsertionPoint(first), first.location:
-        merged = ir.Operation.create(
+        wide_load = ir.Operation.create(
             "nvgpu.ldmatrix", results=[type_], operands=list(first.operands), attributes=attributes
         ).results[0]
-        halves = [take_rows(merged, list(range(start, start + rows))) for start in (0, rows)]
+        halves = [take_rows(wide_load, list(range(start, start + rows))) for start in (0, rows)]
     for load, half in zip((first, second), halves):
         rewriter.replace_op(load, [half])

@@ -47,17 +47,19 @@ def _joined(first: ir.Operation, second: ir.Operation, axis: int, rewriter: Rewr
     shape[axis] *= 2
     attributes = {name: item for name, item in attributes_of(first).items() if name != "operandSegmentSizes"}
     with ir.InsertionPoint(min(first, second, key=operations_of(first.block).index)), first.location:
-        whole = memref.alloc(ir.MemRefType.get(shape, type_.element_type, memory_space=type_.memory_space), [], [])
+        joined_buffer = memref.alloc(
+            ir.MemRefType.get(shape, type_.element_type, memory_space=type_.memory_space), [], []
+        )
         for name, attribute in attributes.items():
-            defining_op(whole).attributes[name] = attribute
+            defining_op(joined_buffer).attributes[name] = attribute
         for number, old in enumerate((first, second)):
             offsets = [number * extent if dimension == axis else 0 for dimension, extent in enumerate(type_.shape)]
-            half = memory.subview(whole, offsets, list(type_.shape))
+            half = memory.subview(joined_buffer, offsets, list(type_.shape))
             _retype_views(old.results[0], half, rewriter)
             old.results[0].replace_all_uses_with(half)
     for old in (first, second):
         rewriter.erase_op(old)
-    return whole
+    return joined_buffer
 
 
 def _retype_views(tile: ir.Value, half: ir.Value, rewriter: Rewriter) -> None:

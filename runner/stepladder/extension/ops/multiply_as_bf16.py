@@ -49,11 +49,11 @@ class _Fragments:
 
     def __init__(self) -> None:
         self.loads: list[ir.Operation] = []
-        self.carried: list[ir.Value] = []
+        self.carried_values: list[ir.Value] = []
 
     def follow(self, value: ir.Value) -> None:
         """Finds where a fragment is from, through iter_args of loops."""
-        if value in self.carried:
+        if value in self.carried_values:
             return
         op = producer(value)
         if op is not None and op.name == _LOAD:
@@ -67,12 +67,12 @@ class _Fragments:
             loop, number = op, ir.OpResult(value).result_number
         if loop.name != _LOOP or number < 0:
             raise Refusal(loop, "expected fragments of bf16 that are loaded, or that an scf.for carries")
-        self.carried.append(value)
+        self.carried_values.append(value)
         for other in (loop.operands[BOUNDS + number], terminator_of(body_of(loop)).operands[number]):
             self.follow(other)
         for other in (loop.results[number], body_of(loop).arguments[1 + number]):
-            if other not in self.carried:
-                self.carried.append(other)
+            if other not in self.carried_values:
+                self.carried_values.append(other)
 
 
 def _address(load: ir.Operation, buffer: ir.Value) -> ir.Value:
@@ -136,14 +136,14 @@ def multiply_as_bf16(payload: ir.Operation, op: MultiplyAsBf16, rewriter: Rewrit
     for product in products:
         for operand in list(product.operands)[:2]:
             fragments.follow(operand)
-    for value in fragments.carried:
+    for value in fragments.carried_values:
         value.set_type(_struct(ir.IntegerType.get_signless(32), _REGISTERS))
     rewritten: list[ir.Value] = []
     for rewrite, ops in ((_load, fragments.loads), (_multiply, products)):
-        for each in ops:
-            with ir.InsertionPoint(each), each.location:
-                value = rewrite(each)
-            rewriter.replace_op(each, [value])
+        for item in ops:
+            with ir.InsertionPoint(item), item.location:
+                value = rewrite(item)
+            rewriter.replace_op(item, [value])
             rewritten.append(value)
     # Casts of sums that only other products took, which take the registers.
     for value in rewritten:

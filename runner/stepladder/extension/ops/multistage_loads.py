@@ -42,14 +42,14 @@ def _state_positions(loop: ir.Operation, issue: ir.Operation) -> tuple[int, int]
     return arguments.index(stage), arguments.index(parity)
 
 
-def _backward_slice(value: ir.Value, block: ir.Block, found: list[ir.Operation]) -> list[ir.Operation]:
-    """Appends to `found` the ops of a block that compute a value, in order; returns `found`."""
+def _backward_slice(value: ir.Value, block: ir.Block, slice_: list[ir.Operation]) -> list[ir.Operation]:
+    """Appends to `slice_` the ops of a block that compute a value, in order; returns `slice_`."""
     source = producer(value)
-    if source is not None and source.block == block and source not in found:
+    if source is not None and source.block == block and source not in slice_:
         for operand in source.operands:
-            _backward_slice(operand, block, found)
-        found.append(source)
-    return found
+            _backward_slice(operand, block, slice_)
+        slice_.append(source)
+    return slice_
 
 
 @transform_op(MultistageLoads)
@@ -79,13 +79,13 @@ def multistage_loads(payload: ir.Operation, op: MultistageLoads, rewriter: Rewri
     # The prologue fills all stages but one.
     with ir.InsertionPoint(loop), loop.location:
         fill = scf.ForOp(loop.operands[0], index(min(lower + ahead, upper)), loop.operands[2], initial)
-        replaced: dict[ir.Value, ir.Value] = dict(
+        replacements: dict[ir.Value, ir.Value] = dict(
             zip([body.arguments[0], *state], [fill.induction_variable, *fill.inner_iter_args])
         )
         with ir.InsertionPoint(fill.body):
-            cloned = tma_pipeline.clone_ops([issue, *advance])
-            scf.yield_([cloned[value] for value in next_state])
-        tma_pipeline.replace_operands(fill.operation, replaced)
+            mapping = tma_pipeline.clone_ops([issue, *advance])
+            scf.yield_([mapping[value] for value in next_state])
+        tma_pipeline.replace_operands(fill.operation, replacements)
 
     # The loop issues the loads of the step that is `ahead` later.
     loop, arguments = add_iter_args(loop, list(fill.operation.results), rewriter)
@@ -95,10 +95,10 @@ def multistage_loads(payload: ir.Operation, op: MultistageLoads, rewriter: Rewri
         later = arith.addi(body.arguments[0], index(ahead))
         has_step = less_than(later, loop.operands[1])
         condition = arith.andi(issue.operands[0], has_step)
-        cloned = tma_pipeline.clone_ops(advance)
+        mapping = tma_pipeline.clone_ops(advance)
     issue.move_before(terminator)
     tma_pipeline.replace_operands(issue, dict(zip([body.arguments[0], *state], [later, *arguments])))
     issue.operands[0] = condition
-    for value in cloned.values():
+    for value in mapping.values():
         tma_pipeline.replace_operands(defining_op(value), dict(zip(state, arguments)))
-    extend_yield(loop, [cloned[value] for value in next_state])
+    extend_yield(loop, [mapping[value] for value in next_state])

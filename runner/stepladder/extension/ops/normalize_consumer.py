@@ -1,4 +1,4 @@
-"""`tc.normalize_consumer`: brings the elementwise op on a product to the form that the epilogues compute."""
+"""`tc.normalize_consumer`: rewrites the elementwise op on a product in the form that the epilogues compute."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,8 +71,8 @@ class _Consumer:
         buffer = _buffer_of(operand)
         if buffer is not None and buffer == _buffer_of(self.destinations[0]) and map_ == self.identity:
             return None
-        for place, (known, known_map) in enumerate(zip(self.operands, self.maps)):
-            if known == operand and known_map == map_:
+        for place, (own_operand, known_map) in enumerate(zip(self.operands, self.maps)):
+            if own_operand == operand and known_map == map_:
                 return place
         self.operands.append(operand)
         self.maps.append(map_)
@@ -93,14 +93,16 @@ class _Consumer:
         return create_generic(self.operands, self.destinations, maps)
 
 
-def _is_product(read: "int | _Inlined | None") -> bool:
+def _is_product(operand: "int | _Inlined | None") -> bool:
     """Tells whether what is read is the product itself, or a copy of it."""
-    if not isinstance(read, _Inlined):
-        return read == 0
-    *inner, end = operations_of(read.op.regions[0].blocks[0])
-    value = end.operands[read.result]
+    if not isinstance(operand, _Inlined):
+        return operand == 0
+    *inner, end = operations_of(operand.op.regions[0].blocks[0])
+    value = end.operands[operand.result]
     return (
-        not inner and isinstance(value.owner, ir.Block) and _is_product(read.reads[ir.BlockArgument(value).arg_number])
+        not inner
+        and isinstance(value.owner, ir.Block)
+        and _is_product(operand.reads[ir.BlockArgument(value).arg_number])
     )
 
 
@@ -168,22 +170,22 @@ class _Inliner:
             )
         return self._inlined[key]
 
-    def emit(self, read: int | _Inlined | None, arguments: dict[int | None, ir.Value]) -> ir.Value:
+    def emit(self, source: int | _Inlined | None, arguments: dict[int | None, ir.Value]) -> ir.Value:
         """Creates the ops that make a value, at the insertion point; returns it.
 
         Args:
-            read: what it is.
+            source: of the value, as `read` returns it.
             arguments: of the new body, by index of the input; C's is None's.
         """
-        if not isinstance(read, _Inlined):
-            return arguments[read]
-        if id(read) in self._emitted:
-            return self._emitted[id(read)]
-        values = {number: arguments[place] for number, place in read.numbers.items()}
-        body = read.op.regions[0].blocks[0]
+        if not isinstance(source, _Inlined):
+            return arguments[source]
+        if id(source) in self._emitted:
+            return self._emitted[id(source)]
+        values = {number: arguments[place] for number, place in source.numbers.items()}
+        body = source.op.regions[0].blocks[0]
         for argument in body.arguments:
-            if argument.arg_number in read.reads:
-                values[argument] = self.emit(read.reads[argument.arg_number], arguments)
+            if argument.arg_number in source.reads:
+                values[argument] = self.emit(source.reads[argument.arg_number], arguments)
         *inner, end = operations_of(body)
         for op in inner:
             copy = ir.Operation.create(
@@ -194,9 +196,9 @@ class _Inliner:
                 loc=op.location,
             )
             values |= zip(op.results, copy.results)
-        yielded = end.operands[read.result]
-        self._emitted[id(read)] = values.get(yielded, yielded)
-        return self._emitted[id(read)]
+        body_result = end.operands[source.result]
+        self._emitted[id(source)] = values.get(body_result, body_result)
+        return self._emitted[id(source)]
 
 
 def _stores(payload: ir.Operation) -> list[ir.Operation]:

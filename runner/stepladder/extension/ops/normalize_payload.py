@@ -39,11 +39,11 @@ def normalize_payload(payload: ir.Operation, op: NormalizePayload, rewriter: Rew
     functions = walk(payload, "func.func")
     if len(functions) != 1 or not functions[0].regions[0].blocks:
         raise Refusal(payload, f"expected one function with a body, found {len(functions)}")
-    prepared: list[Producer] = []
+    producers: list[Producer] = []
     with contextlib.suppress(StepladderError):  # every command refuses such a payload before the first step
         divisions = pairs.divisions(payload)
-        prepared = matmul.separate_producers(payload, 2 if divisions else 1)
-        if prepared or len(walk(payload, *MATMULS)) < 2:  # not a pair that `tc.recognize_matmul` has written
+        producers = matmul.separate_producers(payload, 2 if divisions else 1)
+        if producers or len(walk(payload, *MATMULS)) < 2:  # not a pair that `tc.recognize_matmul` has written
             recognize(payload, rewriter)
     normalize(functions[0], rewriter)
-    insert_producers(functions[0], prepared)
+    insert_producers(functions[0], producers)

@@ -27,8 +27,8 @@ _ORDER = [0, 2, 1, 3]
 def order_transposed_tiles(payload: ir.Operation, op: OrderTransposedTiles, rewriter: Rewriter) -> None:
     """Rewrites the uses of every load below `payload`; see the op."""
     for load in walk(payload, "nvgpu.ldmatrix"):
-        transposed = ir.BoolAttr(load.attributes["transpose"]).value
-        if not transposed or ir.IntegerAttr(load.attributes["numTiles"]).value != len(_ORDER):
+        is_transposed = ir.BoolAttr(load.attributes["transpose"]).value
+        if not is_transposed or ir.IntegerAttr(load.attributes["numTiles"]).value != len(_ORDER):
             continue
         fragment = load.results[0]
         mmas = [
@@ -39,6 +39,6 @@ def order_transposed_tiles(payload: ir.Operation, op: OrderTransposedTiles, rewr
         if not mmas:
             continue
         with ir.InsertionPoint(next_op(load)), load.location:
-            ordered = take_rows(fragment, _ORDER)
+            ordered_fragment = take_rows(fragment, _ORDER)
         for mma in mmas:
-            mma.operands[0] = ordered
+            mma.operands[0] = ordered_fragment

@@ -27,6 +27,6 @@ def outline_attention(payload: ir.Operation, op: OutlineAttention, rewriter: Rew
     """Rewrites the function below `payload`; see the op."""
     for product in list(last_products(one_function(payload).regions[0].blocks[0])):
         with contextlib.suppress(Refusal):
-            found = find(product)
-            if found.shape[-2] % op.rows.value == 0 and found.shape[-1] % op.columns.value == 0:
-                outline(found.ops, [found.result.value], "attention", rewriter)
+            attention = find(product)
+            if attention.shape[-2] % op.rows.value == 0 and attention.shape[-1] % op.columns.value == 0:
+                outline(attention.ops, [attention.result.value], "attention", rewriter)

@@ -29,12 +29,12 @@ class OutlineConsumer(Tc.Operation, name="outline_consumer"):
 @transform_op(OutlineConsumer)
 def outline_consumer(payload: ir.Operation, op: OutlineConsumer, rewriter: Rewriter) -> None:
     """Outlines the consumer below `payload`; see the op."""
-    found = [generic for generic in walk(payload, "linalg.generic") if MARK in generic.attributes]
-    if not found:
+    consumers = [generic for generic in walk(payload, "linalg.generic") if MARK in generic.attributes]
+    if not consumers:
         return
-    if len(found) > 1:
-        raise Refusal(found[1], "expected one elementwise op on the product")
-    (generic,) = found
+    if len(consumers) > 1:
+        raise Refusal(consumers[1], "expected one elementwise op on the product")
+    (generic,) = consumers
     count = products_of(generic)
     sums, others = list(generic.operands)[:count], list(generic.operands)[count:]
     tiles, views = [memory.shared_tile_of(generic, value) for value in sums], [defining_op(value) for value in sums]

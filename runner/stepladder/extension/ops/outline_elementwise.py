@@ -39,7 +39,7 @@ class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
     begin where a whole number of vectors of their size does. Kernels are launched on the addresses of parts, and
     arguments of their functions get the attribute `bufferization.buffer_layout`. A fill that a matmul reads is made by
     a kernel. Results of one op that start from one fill get one each, so that they are buffers of their own. A linalg
-    op that nothing reads goes: fusion leaves the assertions of one, which the ops that it is fused with have too.
+    op that nothing reads is erased: fusion leaves the assertions of one, which the ops that it is fused with have too.
 
     Operands: a handle to a module with one public function. Refuses ops that are neither linalg ops nor views,
     pseudo-random numbers, and results that are not tensors.
@@ -95,15 +95,15 @@ def _copy_results(end: ir.Operation, payload: ir.Operation) -> None:
     calls = [item for item in walk(payload, "func.call") if callee_of(item) in stages]
     parts = {origin(value, TENSOR_VIEWS) for call in calls for value in call.operands}
     in_place = donated(one_function(payload)).values()
-    returned: set[ir.Value] = set()
+    returned_values: set[ir.Value] = set()
     for place, value in enumerate(end.operands):
         if not isinstance(value.type, ir.RankedTensorType):
             raise Refusal(end, f"the function returns a value of type {value.type}; accepted: tensors")
         root = value if place in in_place else origin(value, TENSOR_VIEWS)
         source = producer(root)
         is_made = source is not None and (source.name == "func.call" or is_structured(source))
-        if is_made and root not in parts | returned:
-            returned.add(root)
+        if is_made and root not in parts | returned_values:
+            returned_values.add(root)
             continue
         end.operands[place] = _copied(value, end)
 
@@ -123,21 +123,23 @@ def _place_parts(body: ir.Block, functions: Iterable[ir.Operation]) -> None:
     """Has calls take parts of arguments where they are: the arguments of stages, each of which is called once, get the
     layout that parts have, so that bufferization makes views of them. What makes the parts moves to the beginning."""
     stages = {symbol_of(function): function for function in functions}
-    moved: set[ir.Operation] = set()
+    moved_ops: set[ir.Operation] = set()
     for call in (item for item in operations_of(body) if item.name == "func.call"):
         stage = stages[callee_of(call)]
-        found = {place: chain for place, value in enumerate(call.operands) if (chain := _part(value, stage))}
-        if not found:
+        chains = {place: chain for place, value in enumerate(call.operands) if (chain := _part(value, stage))}
+        if not chains:
             continue
-        given = stage.attributes.get("arg_attrs", ir.ArrayAttr.get([ir.DictAttr.get({})] * len(call.operands)))
-        marks = [ir.DictAttr(mark) for mark in ir.ArrayAttr(given)]
-        for place, chain in found.items():
-            moved.update(chain)
+        argument_attributes = stage.attributes.get(
+            "arg_attrs", ir.ArrayAttr.get([ir.DictAttr.get({})] * len(call.operands))
+        )
+        marks = [ir.DictAttr(mark) for mark in ir.ArrayAttr(argument_attributes)]
+        for place, chain in chains.items():
+            moved_ops.update(chain)
             layout = layout_of_part(ir.RankedTensorType(call.operands[place].type))
             marks[place] = ir.DictAttr.get({**{mark.name: mark.attr for mark in marks[place]}, LAYOUT: layout})
         stage.attributes["arg_attrs"] = ir.ArrayAttr.get(marks)
-    first = next(item for item in operations_of(body) if item not in moved)
-    for op in (item for item in operations_of(body) if item in moved):
+    first = next(item for item in operations_of(body) if item not in moved_ops)
+    for op in (item for item in operations_of(body) if item in moved_ops):
         op.move_before(first)
 
 
@@ -176,11 +178,11 @@ def _layout(part: ir.Operation) -> tuple[list[int], list[int]]:
     steps = row_major_strides(ir.RankedTensorType(part.operands[0].type).shape)
     sizes = [int(size) for size in part.attributes["static_sizes"]]
     strides = [int(stride) * step for stride, step in zip(part.attributes["static_strides"], steps)]
-    shape, kept = list(ir.RankedTensorType(part.results[0].type).shape), []
+    shape, strides_of_part = list(ir.RankedTensorType(part.results[0].type).shape), []
     for size, stride in zip(sizes, strides):  # dimensions of one element may be left out
-        if len(kept) < len(shape) and size == shape[len(kept)]:
-            kept.append(stride)
-    return shape, kept
+        if len(strides_of_part) < len(shape) and size == shape[len(strides_of_part)]:
+            strides_of_part.append(stride)
+    return shape, strides_of_part
 
 
 def _copied(value: ir.Value, user: ir.Operation) -> ir.Value:

@@ -54,9 +54,9 @@ def _is_of_same_elements(op: ir.Operation, argument: ir.Value) -> bool:
     if op.name != "linalg.generic" or argument.type != op.results[0].type:
         return False
     maps = indexing_maps(op)
-    read = [place for place, operand in enumerate(op.operands) if operand == argument]
-    is_one = len(read) == len(list(argument.uses)) == 1
-    return is_one and maps[read[0]] == maps[-1] == _identity(maps[-1])
+    places = [place for place, operand in enumerate(op.operands) if operand == argument]
+    is_one = len(places) == len(list(argument.uses)) == 1
+    return is_one and maps[places[0]] == maps[-1] == _identity(maps[-1])
 
 
 def _identity(map_: ir.AffineMap) -> ir.AffineMap:

@@ -28,16 +28,16 @@ class OutlineMaskedConsumer(Tc.Operation, name="outline_masked_consumer"):
     columns: ir.IntegerAttr
 
 
-def _inside(view: ir.Value, whole: int, axis: int, begin: ir.Value, extent: int) -> int | ir.Value:
-    """Returns how many of `extent` rows or columns of C from `begin` on there are; a tile inside of C has `whole`."""
+def _inside(view: ir.Value, tile_size: int, axis: int, begin: ir.Value, extent: int) -> int | ir.Value:
+    """Returns how many of `extent` rows or columns of C from `begin` on are in C: `tile_size` in a tile inside of C."""
     type_ = ir.MemRefType(view.type)
-    if not type_.is_dynamic_dim(axis) and type_.shape[axis] == whole:
+    if not type_.is_dynamic_dim(axis) and type_.shape[axis] == tile_size:
         return extent
-    first, all_ = ir.AffineExpr.get_symbol(0), ir.AffineExpr.get_symbol(1)
-    zero, most = ir.AffineExpr.get_constant(0), ir.AffineExpr.get_constant(extent)
+    first, total = ir.AffineExpr.get_symbol(0), ir.AffineExpr.get_symbol(1)
+    zero, limit = ir.AffineExpr.get_constant(0), ir.AffineExpr.get_constant(extent)
     size = ir.Operation.create("memref.dim", results=[ir.IndexType.get()], operands=[view, index(axis)]).results[0]
-    left = affine.AffineMinOp(ir.AffineMap.get(0, 2, [all_ - first, most]), [begin, size]).result
-    return affine.AffineMaxOp(ir.AffineMap.get(0, 1, [first, zero]), [left]).result
+    count = affine.AffineMinOp(ir.AffineMap.get(0, 2, [total - first, limit]), [begin, size]).result
+    return affine.AffineMaxOp(ir.AffineMap.get(0, 1, [first, zero]), [count]).result
 
 
 def _generic_of(op: ir.Operation) -> ir.Operation:
@@ -56,10 +56,10 @@ def _generic_of(op: ir.Operation) -> ir.Operation:
 @transform_op(OutlineMaskedConsumer)
 def outline_masked_consumer(payload: ir.Operation, op: OutlineMaskedConsumer, rewriter: Rewriter) -> None:
     """Outlines the op below `payload`; see the op."""
-    found = [write for write in walk(payload, "linalg.generic", "linalg.copy") if MARK in write.attributes]
-    if len(found) != 1:
-        raise Refusal(payload, f"expected one op that writes the product to C, found {len(found)}")
-    (write,) = found
+    writes = [write for write in walk(payload, "linalg.generic", "linalg.copy") if MARK in write.attributes]
+    if len(writes) != 1:
+        raise Refusal(payload, f"expected one op that writes the product to C, found {len(writes)}")
+    (write,) = writes
     count = products_of(write)
     sums = list(write.operands)[:count]
     tiles, views = [memory.shared_tile_of(write, value) for value in sums], [defining_op(value) for value in sums]
@@ -67,11 +67,11 @@ def outline_masked_consumer(payload: ir.Operation, op: OutlineMaskedConsumer, re
     if generic != write:
         rewriter.erase_op(write)
     shape = [op.rows.value, op.columns.value]
-    whole = ir.MemRefType(tiles[0].results[0].type).shape
+    tile_shape = ir.MemRefType(tiles[0].results[0].type).shape
     maps = [ir.AffineMapAttr(attribute).value for attribute in generic.attributes["indexing_maps"]]
     with ir.InsertionPoint(generic), generic.location:
         warp = apply(lambda t: ir.AffineExpr.get_floor_div(t, threads.WARP), threads.thread_id())
-        across = whole[1] // shape[1]
+        across = tile_shape[1] // shape[1]
         begin = [
             apply(lambda w: ir.AffineExpr.get_floor_div(w, across) * shape[0], warp),
             apply(lambda w: ir.AffineExpr.get_mod(w, across) * shape[1], warp),
@@ -79,7 +79,7 @@ def outline_masked_consumer(payload: ir.Operation, op: OutlineMaskedConsumer, re
 
     def operands(*arguments: ir.Value) -> list[ir.Value]:
         own, place, others = arguments[:count], arguments[count : count + 2], arguments[count + 2 :]
-        sizes = [_inside(others[-1], whole[axis], axis, place[axis], shape[axis]) for axis in range(2)]
+        sizes = [_inside(others[-1], tile_shape[axis], axis, place[axis], shape[axis]) for axis in range(2)]
 
         def part(operand: ir.Value, map_: ir.AffineMap) -> ir.Value:
             if not isinstance(operand.type, ir.MemRefType) or not map_.results:

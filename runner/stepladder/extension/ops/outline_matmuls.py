@@ -51,27 +51,26 @@ _FURTHEST = 64
 class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
     """Moves each matmul of a function on tensors to a private function, with the ops that its kernel computes.
 
-    The front of payloads (`payload.front`) and its rule say what a kernel computes: a group of ops is taken where they
-    accept it as a payload. Before the matmul these are views, transposes, broadcasts and wider types of A and B; behind
-    it, elementwise ops and views of the result, as long as one value of the group is used elsewhere, and reductions of
-    these values, which are further results. A cast to a wider
-    type that only later matmuls read is theirs. A transpose or broadcast that the front does not take stays in the
-    function.
+    The front of payloads (`payload.front`) and its rule define what a kernel computes: a group of ops is outlined where
+    they accept it as a payload. Before the matmul these are views, transposes, broadcasts and wider types of A and B;
+    behind it, elementwise ops and views of the result, as long as one value of the group is used elsewhere, and
+    reductions of these values, which are further results. A cast to a wider type that only later matmuls read is
+    theirs. A transpose or broadcast that the front does not take stays in the function.
 
     A batch of products in which m, n or k is 1 stays, and becomes a kernel without matrix units.
 
-    A second matmul of the same A comes into the group with the op that combines both (`payload.pairs`), where `pairs`
+    A second matmul of the same A joins the group with the op that combines both (`payload.pairs`), where `pairs`
     is 1 and nothing else reads what it makes.
 
     Elementwise ops that make A or B from narrower values of the function's arguments, as those that dequantize
-    weights, come into the group where `dequantizing` is 1 and the matmul alone reads what they make. A pair of products
+    weights, join the group where `dequantizing` is 1 and the matmul alone reads what they make. A pair of products
     takes what kernels of their own dequantize.
 
-    Slices of columns that are A or B, whose rows have the pitch of the tensor, come into the group where `columns` is 1
+    Slices of columns that are A or B, whose rows have the pitch of the tensor, join the group where `columns` is 1
     and all pipelines read them in place.
 
     A transpose after the matmul that only changes where its matrices begin and the pitch of their rows, such as that
-    which merges the heads of an attention, comes into the group where `columns` is 1.
+    which merges the heads of an attention, joins the group where `columns` is 1.
 
     An elementwise op whose body does not read the tensor that it writes over gets an empty one in its place, and a
     scalar that of a splat tensor: arithmetic on whole tensors becomes ops with both.
@@ -113,10 +112,10 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
         columns = bool(op.columns.value)
         _read_apart(product, columns=columns)
         product = _from_zeros(product, rewriter)
-        least, result = smallest(product, columns=columns)
-        ops, results = _stage(product, least, result, with_pairs=bool(op.pairs.value), columns=columns)
-        dequantizing = _with_dequantizing(product, least, result) if op.dequantizing.value else least
-        if dequantizing != least and sum(map(is_product, ops)) == 1:
+        kernel_ops, result = smallest(product, columns=columns)
+        ops, results = _stage(product, kernel_ops, result, with_pairs=bool(op.pairs.value), columns=columns)
+        dequantizing = _with_dequantizing(product, kernel_ops, result) if op.dequantizing.value else kernel_ops
+        if dequantizing != kernel_ops and sum(map(is_product, ops)) == 1:
             ops, results = _stage(product, dequantizing, result, with_pairs=False, columns=columns)
         if len(results) == 1:
             ops, results = _with_further_results(product, ops, results[0], rewriter, columns=columns)
@@ -196,15 +195,15 @@ def _stage(
     product: ir.Operation, ops: list[ir.Operation], result: ir.Value, *, with_pairs: bool, columns: bool
 ) -> tuple[list[ir.Operation], list[ir.Value]]:
     """Returns a stage with the ops after it that its kernel computes too: elementwise ops, and reductions of them."""
-    reduced, matrix = _grown(product, ops, result, _is_folded, with_pairs=False, columns=columns)
-    reductions = [user for op in reduced for value in op.results for user in users_of(value) if _is_folded(user)]
+    folded_ops, matrix = _grown(product, ops, result, _is_folded, with_pairs=False, columns=columns)
+    reductions = [user for op in folded_ops for value in op.results for user in users_of(value) if _is_folded(user)]
     if reductions:
-        whole = with_producers([*reduced, *reductions], STARTS)
+        stage = with_producers([*folded_ops, *reductions], STARTS)
         results = [matrix, *(op.results[0] for op in in_order(list(dict.fromkeys(reductions))))]
-        if _precede_others(whole) and refusal_of(whole, *results, columns=columns) is None:
-            return whole, results
-    grown, matrix = _grown(product, ops, result, lambda op: False, with_pairs=with_pairs, columns=columns)
-    return grown, [matrix]
+        if _precede_others(stage) and refusal_of(stage, *results, columns=columns) is None:
+            return stage, results
+    stage_without_folds, matrix = _grown(product, ops, result, lambda op: False, with_pairs=with_pairs, columns=columns)
+    return stage_without_folds, [matrix]
 
 
 def _with_further_results(
@@ -223,11 +222,14 @@ def _with_further_results(
             continue
         if refusal_of(group, *values, columns=columns) is not None:
             # Of a product in another form, the front of payloads takes one result.
-            folded = fold_transposes(product)
-            kept = [[op for op in each if op not in [product, *folded] and not is_start(op)] for each in (ops, group)]
+            transposes = fold_transposes(product)
+            further_ops = [
+                [op for op in group_ops if op not in [product, *transposes] and not is_start(op)]
+                for group_ops in (ops, group)
+            ]
             is_product_alone = results == list(product.results)
             plain = with_wide_sums(product, rewriter)
-            ops, group = (with_producers([*plain, *each], STARTS) for each in kept)
+            ops, group = (with_producers([*plain, *group_ops], STARTS) for group_ops in further_ops)
             results = list(plain[-1].results) if is_product_alone else results
             product = plain[0]
             values = _used_outside(product, group, lambda op: False)
@@ -260,19 +262,19 @@ def _is_folded(op: ir.Operation) -> bool:
 
 
 def _precede_others(ops: Sequence[ir.Operation]) -> bool:
-    """Tells whether ops, but constants and their like, come before all others that use what they compute."""
-    computed = [op for op in ops if not is_start(op)]
-    users = [user for op in computed for value in op.results for user in users_of(value) if user not in ops]
+    """Tells whether ops, except constants and fills, are before all others that use what they compute."""
+    own_ops = [op for op in ops if not is_start(op)]
+    users = [user for op in own_ops for value in op.results for user in users_of(value) if user not in ops]
     if any(user.block != ops[0].block for user in users):
         return False
-    return not users or in_order([*computed, *users])[: len(computed)] == in_order(computed)
+    return not users or in_order([*own_ops, *users])[: len(own_ops)] == in_order(own_ops)
 
 
 def _grown(
     product: ir.Operation,
     ops: list[ir.Operation],
     result: ir.Value,
-    ignored: Callable[[ir.Operation], bool],
+    is_ignored: Callable[[ir.Operation], bool],
     *,
     with_pairs: bool,
     columns: bool,
@@ -283,9 +285,9 @@ def _grown(
     Ops are added in the order of the function. A group that only one value of is used outside may be a stage; one that
     several values of are used outside may become one with the next op, as that of x * sigmoid(x) does.
     """
-    group, ahead, refused = list(ops), 0, 0
-    while ahead < _FURTHEST and refused < _AHEAD:
-        user = _next_user(product, group, ignored)
+    group, ahead, refusals = list(ops), 0, 0
+    while ahead < _FURTHEST and refusals < _AHEAD:
+        user = _next_user(product, group, is_ignored)
         if user is None:
             break
         ahead, is_refused = ahead + 1, False
@@ -295,18 +297,18 @@ def _grown(
         more = [layouts, []] if layouts else [[]]
         if any(map(_repeats, layouts)):
             more = [layouts]  # a kernel would repeat the elements in memory
-        attempts = [with_producers([*group, *each, user], STARTS) for each in more]
+        attempts = [with_producers([*group, *further, user], STARTS) for further in more]
         group = attempts[0]
         for attempt in (*pair, *attempts):
             # What only ignored ops use is a result all the same: a kernel writes one matrix at least.
-            values = _used_outside(product, attempt, ignored) or [user.results[0]]
+            values = _used_outside(product, attempt, is_ignored) or [user.results[0]]
             if len(values) > 1:
                 continue
             if refusal_of(attempt, values[0], columns=columns) is None:
-                ops, result, group, ahead, refused, is_refused = attempt, values[0], attempt, 0, 0, False
+                ops, result, group, ahead, refusals, is_refused = attempt, values[0], attempt, 0, 0, False
                 break
             is_refused = True
-        refused += is_refused
+        refusals += is_refused
     return ops, result
 
 
@@ -315,38 +317,38 @@ def _repeats(layout: ir.Operation) -> bool:
     values = (layout.operands[0], layout.results[0])
     if not all(isinstance(value.type, ir.RankedTensorType) for value in values):
         return False
-    given, made = (math.prod(ir.RankedTensorType(value.type).shape) for value in values)
-    return made > given
+    source_size, result_size = (math.prod(ir.RankedTensorType(value.type).shape) for value in values)
+    return result_size > source_size
 
 
 def _partner(user: ir.Operation, group: Sequence[ir.Operation]) -> list[ir.Operation]:
     """Returns a second product, with what makes its operands and the ops after it, that an op combines with a group;
     none where something else reads one of them."""
-    found: list[ir.Operation] = []
+    partner: list[ir.Operation] = []
     pending = [operand for operand in user.operands if not _is_from(operand, group)]
     products: list[ir.Operation] = []
     while pending:
         source = producer(pending.pop())
-        if source is None or source.block != user.block or source in found or source in group:
+        if source is None or source.block != user.block or source in partner or source in group:
             continue
         if is_product(source):
             products.append(source)
-            found += [source, *layout_sources(source, list(source.operands)[:2])]
+            partner += [source, *layout_sources(source, list(source.operands)[:2])]
         elif is_elementwise(source) or source.name in TENSOR_VIEWS:
-            found.append(source)
+            partner.append(source)
             pending += list(source.operands)
     if len(products) != 1:
         return []
-    attempt = [*group, *found, user]
-    return found if _used_outside(products[0], in_order(attempt), lambda op: False) == list(user.results) else []
+    attempt = [*group, *partner, user]
+    return partner if _used_outside(products[0], in_order(attempt), lambda op: False) == list(user.results) else []
 
 
-def _behind(group: Sequence[ir.Operation], ignored: Callable[[ir.Operation], bool]) -> list[ir.Operation]:
+def _behind(group: Sequence[ir.Operation], is_ignored: Callable[[ir.Operation], bool]) -> list[ir.Operation]:
     """Returns the ops that depend on ignored ones that use what a group computes."""
-    found = [user for op in group for value in op.results for user in users_of(value) if ignored(user)]
-    for op in found:  # grows in the loop
-        found += [user for value in op.results for user in users_of(value) if user not in found]
-    return found
+    dependents = [user for op in group for value in op.results for user in users_of(value) if is_ignored(user)]
+    for op in dependents:  # grows in the loop
+        dependents += [user for value in op.results for user in users_of(value) if user not in dependents]
+    return dependents
 
 
 def _is_from(value: ir.Value, group: Sequence[ir.Operation]) -> bool:
@@ -356,7 +358,7 @@ def _is_from(value: ir.Value, group: Sequence[ir.Operation]) -> bool:
 
 
 def _used_outside(
-    product: ir.Operation, group: Sequence[ir.Operation], ignored: Callable[[ir.Operation], bool]
+    product: ir.Operation, group: Sequence[ir.Operation], is_ignored: Callable[[ir.Operation], bool]
 ) -> list[ir.Value]:
     """Returns the values of a group that depend on the product and that ops outside use, but for those ignored."""
     dependent = [product]
@@ -367,21 +369,25 @@ def _used_outside(
         result
         for op in dependent
         for result in op.results
-        if any(user not in group and not ignored(user) for user in users_of(result))
+        if any(user not in group and not is_ignored(user) for user in users_of(result))
     ]
 
 
 def _next_user(
-    product: ir.Operation, group: Sequence[ir.Operation], ignored: Callable[[ir.Operation], bool]
+    product: ir.Operation, group: Sequence[ir.Operation], is_ignored: Callable[[ir.Operation], bool]
 ) -> ir.Operation | None:
     """Returns the first op outside of a group that uses what it computes, if it is elementwise or a view."""
-    values = _used_outside(product, group, ignored)
+    values = _used_outside(product, group, is_ignored)
     users = {user for value in values for user in users_of(value) if user not in group}
-    users = {user for user in users if not widens_operand(user) and not ignored(user)}
+    users = {user for user in users if not widens_operand(user) and not is_ignored(user)}
     if not users:
         return None
     first = in_order(list(users))[0] if all(user.block == group[0].block for user in users) else None
-    if first is None or not (is_elementwise(first) or first.name in TENSOR_VIEWS) or first in _behind(group, ignored):
+    if (
+        first is None
+        or not (is_elementwise(first) or first.name in TENSOR_VIEWS)
+        or first in _behind(group, is_ignored)
+    ):
         return None
     begin = producer(first.operands[len(first.operands) - 1])
     if first.name not in TENSOR_VIEWS and begin is not None and begin in group and not is_start(begin):

@@ -46,14 +46,14 @@ def _store_of(matmul: ir.Operation, number: int) -> ir.Operation:
 
 def _makers(store: ir.Operation) -> list[ir.Operation]:
     """Returns the ops that make what is stored, from buffers on, in order."""
-    wanted, found = {store.operands[0]}, []
+    needed_values, makers = {store.operands[0]}, []
     before = [op.operation for op in store.block.operations if op.operation.is_before_in_block(store)]
     for op in reversed(before):
-        if wanted.intersection(op.results) and op.name != _READ:
-            found.append(op)
-            wanted.update(value for inner in walk(op) for value in inner.operands)
-    reads = [op for op in before if op.name == _READ and wanted.intersection(op.results)]
-    return [*reads, *reversed(found)]
+        if needed_values.intersection(op.results) and op.name != _READ:
+            makers.append(op)
+            needed_values.update(value for inner in walk(op) for value in inner.operands)
+    reads = [op for op in before if op.name == _READ and needed_values.intersection(op.results)]
+    return [*reads, *reversed(makers)]
 
 
 @transform_op(OutlineProducer)
@@ -70,12 +70,12 @@ def outline_producer(payload: ir.Operation, op: OutlineProducer, rewriter: Rewri
         function = create_private_function(name, types, [], store.location, PRODUCER)
     body = function.regions[0].blocks[0]
     with ir.InsertionPoint(body):
-        known = dict(zip(arguments, body.arguments))
-        clone_ops([*makers, store], known, ir.InsertionPoint(body))
+        mapping = dict(zip(arguments, body.arguments))
+        clone_ops([*makers, store], mapping, ir.InsertionPoint(body))
         ir.Operation.create("func.return")
     with ir.InsertionPoint(store), store.location:
         callee = {"callee": ir.FlatSymbolRefAttr.get(name), PRODUCER: ir.UnitAttr.get()}
         ir.Operation.create("func.call", operands=arguments, attributes=callee)
-    for written in (store, *reversed(makers)):
-        if not any(list(result.uses) for result in written.results):
-            rewriter.erase_op(written)
+    for item in (store, *reversed(makers)):
+        if not any(list(result.uses) for result in item.results):
+            rewriter.erase_op(item)

@@ -33,14 +33,16 @@ class OutlineRows(Tc.Operation, name="outline_rows"):
 def outline_rows(payload: ir.Operation, op: OutlineRows, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
     body = one_function(payload).regions[0].blocks[0]
-    seen: set[ir.Operation] = set()
+    outlined_ops: set[ir.Operation] = set()
     while True:
         block = _Block(body)
-        seed = next((found for found in block.ops if found.reduced and found.op not in seen), None)
+        seed = next(
+            (candidate for candidate in block.ops if candidate.reduced and candidate.op not in outlined_ops), None
+        )
         if seed is None:
             return
         chain = block.chain(seed)
-        seen.update(member.op for member in chain)
+        outlined_ops.update(member.op for member in chain)
         if len(chain) > 1 or length_of(seed, len(seed.rows())) > LONG:
             _outline(block, chain, rewriter)
 
@@ -78,28 +80,28 @@ class _Block:
         if longest > _TOO_LONG and math.prod(rows) < _ENOUGH:
             return [seed]
         candidates = [op for op in self.ops if op.is_over(rows) and length_of(op, len(rows)) <= longest]
-        found = [seed]
+        chain = [seed]
         is_growing = True
         while is_growing:
             is_growing = False
             for op in candidates:
-                if op in found or not _reads_rows(found, op, len(rows)):
+                if op in chain or not _reads_rows(chain, op, len(rows)):
                     continue
-                if self._is_convex([*found, op]):
-                    found.append(op)
+                if self._is_convex([*chain, op]):
+                    chain.append(op)
                     is_growing = True
-        return sorted(found, key=lambda member: self._places[member.op])
+        return sorted(chain, key=lambda member: self._places[member.op])
 
     def _is_convex(self, chain: list[RowOp]) -> bool:
         """Tells whether no op outside of a chain depends on one and is one that another depends on."""
         members = sum(1 << self._places[member.op] for member in chain)
-        needed = 0
+        needed_ops = 0
         for member in chain:
-            needed |= self._before[self._places[member.op]]
+            needed_ops |= self._before[self._places[member.op]]
         return not any(
             self._before[place] & members and not members >> place & 1 and op.name not in (*TENSOR_VIEWS, *STARTS)
             for place, op in enumerate(self.all)
-            if needed >> place & 1
+            if needed_ops >> place & 1
         )
 
     def dependents(self, chain: list[RowOp]) -> list[ir.Operation]:
@@ -124,10 +126,10 @@ def _may_be_in_chain(op: RowOp) -> bool:
         if len(inner.regions) or any(isinstance(operand.type, ir.ShapedType) for operand in inner.operands):
             return False
     try:
-        kept = op.kept
+        kept_loops = op.kept
     except Refusal:
         return False
-    if not op.is_over([op.sizes[loop] for loop in kept]):
+    if not op.is_over([op.sizes[loop] for loop in kept_loops]):
         return False
     outputs = range(op.inputs, op.inputs + op.outputs)
     if op.reduced:

@@ -61,14 +61,14 @@ def pack_shared_memory(payload: ir.Operation, op: PackSharedMemory, rewriter: Re
     is_dynamic = total > op.static_limit.value
     space = ir.MemRefType(tiles[0].results[0].type).memory_space
     i8, i64 = ir.IntegerType.get_signless(8), ir.IntegerType.get_signless(64)
-    declared = ir.MemRefType.get([0 if is_dynamic else total], i8, memory_space=space)
-    whole = ir.MemRefType.get([total], i8, memory_space=space)
+    declared_type = ir.MemRefType.get([0 if is_dynamic else total], i8, memory_space=space)
+    array_type = ir.MemRefType.get([total], i8, memory_space=space)
 
     symbol = memory.unique_symbol(payload, _SYMBOL)
     with ir.InsertionPoint.at_block_begin(payload.regions[0].blocks[0]), launch.location:
         attributes: dict[str, ir.Attribute] = {
             "sym_name": ir.StringAttr.get(symbol),
-            "type": ir.TypeAttr.get(declared),
+            "type": ir.TypeAttr.get(declared_type),
             "alignment": ir.IntegerAttr.get(i64, _SWIZZLE_ALIGNMENT if is_dynamic else alignment),
         }
         if not is_dynamic:
@@ -76,10 +76,10 @@ def pack_shared_memory(payload: ir.Operation, op: PackSharedMemory, rewriter: Re
             attributes["initial_value"] = ir.UnitAttr.get()
         ir.Operation.create("memref.global", attributes=attributes)
     with ir.InsertionPoint(tiles[0]), launch.location:
-        array = memref.get_global(declared, symbol)
+        array = memref.get_global(declared_type, symbol)
         if is_dynamic:
             array = memref.reinterpret_cast(
-                whole, array, [], [], [], static_offsets=[0], static_sizes=[total], static_strides=[1]
+                array_type, array, [], [], [], static_offsets=[0], static_sizes=[total], static_strides=[1]
             )
     for tile, offset in zip(tiles, offsets):
         with ir.InsertionPoint(tile), tile.location:

@@ -28,8 +28,8 @@ def pass_descriptors_by_value(payload: ir.Operation, op: PassDescriptorsByValue,
         descriptors = [argument for argument in block.arguments if is_tensor_map(argument.type)]
         if not descriptors:
             continue
-        aligned = ir.Attribute.parse(f"{{llvm.align = {DESCRIPTOR_ALIGNMENT} : i64}}")
-        attributes = [aligned if argument in descriptors else ir.DictAttr.get({}) for argument in block.arguments]
+        alignment = ir.Attribute.parse(f"{{llvm.align = {DESCRIPTOR_ALIGNMENT} : i64}}")
+        attributes = [alignment if argument in descriptors else ir.DictAttr.get({}) for argument in block.arguments]
         for argument in descriptors:
             type_ = argument.type
             argument.set_type(pointer)

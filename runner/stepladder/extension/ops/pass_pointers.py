@@ -27,14 +27,14 @@ _POINTERS = 2  # allocated and aligned, before the other fields
 def pass_pointers(payload: ir.Operation, op: PassPointers, rewriter: Rewriter) -> None:
     """Rewrites the kernel of every launch below `payload`; see the op."""
     kernels = {_name(kernel): kernel for kernel in walk(payload, "llvm.func")}
-    launched: set[str] = set()
+    kernel_names: set[str] = set()
     for launch in walk(payload, "gpu.launch_func"):
         name = ir.SymbolRefAttr(launch.attributes["kernel"]).value[-1]
         if name not in kernels:
             raise Refusal(launch, f"the kernel @{name} is not an llvm.func: lower it first")
-        if name in launched:
+        if name in kernel_names:
             raise Refusal(launch, f"the kernel @{name} has another launch; accepted: a kernel with one launch")
-        launched.add(name)
+        kernel_names.add(name)
         sizes = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
         first = sum(sizes[:11])
         _rewrite(launch, kernels[name], list(launch.operands)[first : first + sizes[11]])
@@ -62,26 +62,28 @@ def _rewrite(launch: ir.Operation, kernel: ir.Operation, operands: list[ir.Value
         raise Refusal(
             kernel, f"the kernel has {len(block.arguments)} parameters, and descriptors of its arguments take {count}"
         )
-    kept, place = [], 0
+    kept_places, place = [], 0
     for numbers in fields:
         if numbers is None:
-            kept.append(place)
+            kept_places.append(place)
             place += 1
             continue
-        allocated, aligned, *rest = list(block.arguments)[place : place + _POINTERS + len(numbers)]
-        allocated.replace_all_uses_with(aligned)
-        for argument, number in zip(rest, numbers):
+        allocated_pointer, aligned_pointer, *number_arguments = list(block.arguments)[
+            place : place + _POINTERS + len(numbers)
+        ]
+        allocated_pointer.replace_all_uses_with(aligned_pointer)
+        for argument, number in zip(number_arguments, numbers):
             if list(argument.uses):
                 with ir.InsertionPoint.at_block_begin(block), kernel.location:
                     constant = llvm.mlir_constant(ir.IntegerAttr.get(argument.type, number))
                 argument.replace_all_uses_with(constant)
-        kept.append(place + 1)
+        kept_places.append(place + 1)
         place += _POINTERS + len(numbers)
     for number in reversed(range(count)):
-        if number not in kept:
+        if number not in kept_places:
             block.erase_argument(number)
     types = ", ".join(str(argument.type).removeprefix("!llvm.") for argument in block.arguments)
     kernel.attributes["function_type"] = ir.TypeAttr.get(ir.Type.parse(f"!llvm.func<void ({types})>"))
     if "arg_attrs" in kernel.attributes:
         old = list(ir.ArrayAttr(kernel.attributes["arg_attrs"]))
-        kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([old[number] for number in kept])
+        kernel.attributes["arg_attrs"] = ir.ArrayAttr.get([old[number] for number in kept_places])

@@ -85,17 +85,17 @@ def _without_lone_loops(product: ir.Operation, rewriter: Rewriter) -> ir.Operati
         The contraction without these loops, whose operands are views; the given one where there are none.
     """
     maps, sizes = indexing_maps(product), sizes_of(product)
-    given = [loops_of(map_) for map_ in maps]
-    lone = {loop for loop in {*given[0]} ^ {*given[1]} if sizes[loop] == 1} - {*given[2]}
-    if not lone or any(len(order) < len(map_.results) for order, map_ in zip(given, maps)):
+    orders = [loops_of(map_) for map_ in maps]
+    lone = {loop for loop in {*orders[0]} ^ {*orders[1]} if sizes[loop] == 1} - {*orders[2]}
+    if not lone or any(len(order) < len(map_.results) for order, map_ in zip(orders, maps)):
         return product
-    kept = {loop: place for place, loop in enumerate(loop for loop in range(maps[0].n_dims) if loop not in lone)}
+    new_places = {loop: place for place, loop in enumerate(loop for loop in range(maps[0].n_dims) if loop not in lone)}
     with ir.InsertionPoint(product), product.location:
         operands = [
-            _without_axes(value, [loop in lone for loop in order]) for value, order in zip(product.operands, given)
+            _without_axes(value, [loop in lone for loop in order]) for value, order in zip(product.operands, orders)
         ]
-        axes = [[ir.AffineExpr.get_dim(kept[loop]) for loop in order if loop not in lone] for order in given]
-        new_maps = [ir.AffineMap.get(len(kept), 0, each) for each in axes]
+        axes = [[ir.AffineExpr.get_dim(new_places[loop]) for loop in order if loop not in lone] for order in orders]
+        new_maps = [ir.AffineMap.get(len(new_places), 0, expressions) for expressions in axes]
         generic, block = create_generic(operands[:2], operands[2:], new_maps)
         body = product.regions[0].blocks[0]
         clone_ops(operations_of(body), dict(zip(body.arguments, block.arguments)), ir.InsertionPoint(block))
@@ -108,42 +108,44 @@ def _without_axes(value: ir.Value, is_dropped: Sequence[bool]) -> ir.Value:
     if not any(is_dropped):
         return value
     groups: list[list[int]] = []
-    for axis, dropped in enumerate(is_dropped):
+    for axis, drops_axis in enumerate(is_dropped):
         # An axis that is dropped is in the group before it, and the first ones are in that of the first that stays.
-        if groups and (dropped or all(is_dropped[:axis])):
+        if groups and (drops_axis or all(is_dropped[:axis])):
             groups[-1].append(axis)
         else:
             groups.append([axis])
     type_ = ir.RankedTensorType(value.type)
-    shape = [extent for extent, dropped in zip(type_.shape, is_dropped) if not dropped]
+    shape = [extent for extent, drops_axis in zip(type_.shape, is_dropped) if not drops_axis]
     return reshaped(value, shape, groups)
 
 
 def _permute(product: ir.Operation, rewriter: Rewriter, *, in_place: bool) -> None:
     """Transposes the operands of a contraction whose order differs from the best one, and its result."""
     maps = indexing_maps(product)
-    given = [tuple(loops_of(map_)) for map_ in maps]
-    if any(len(order) < len(map_.results) for order, map_ in zip(given, maps)):
+    orders = [tuple(loops_of(map_)) for map_ in maps]
+    if any(len(order) < len(map_.results) for order, map_ in zip(orders, maps)):
         return  # an axis of one element, which no loop runs along
-    wanted, stays = _best_orders(product, given, in_place=in_place)
-    if wanted == given:
+    new_orders, stays = _best_orders(product, orders, in_place=in_place)
+    if new_orders == orders:
         return
     with ir.InsertionPoint(product), product.location:
-        operands = [_transposed(operand, order, new) for operand, order, new in zip(product.operands, given, wanted)]
+        operands = [
+            _transposed(operand, order, new) for operand, order, new in zip(product.operands, orders, new_orders)
+        ]
         loops = maps[0].n_dims
-        wanted_maps = [ir.AffineMap.get(loops, 0, [ir.AffineExpr.get_dim(loop) for loop in order]) for order in wanted]
-        generic, block = create_generic(operands[:2], operands[2:], wanted_maps)
+        new_maps = [ir.AffineMap.get(loops, 0, [ir.AffineExpr.get_dim(loop) for loop in order]) for order in new_orders]
+        generic, block = create_generic(operands[:2], operands[2:], new_maps)
         for operand, is_read_in_place in zip(operands, stays):
             transpose = producer(operand)
             if is_read_in_place and transpose is not None and transpose.name == "linalg.transpose":
                 transpose.attributes[PREPARED] = ir.UnitAttr.get()
         body = product.regions[0].blocks[0]
         clone_ops(operations_of(body), dict(zip(body.arguments, block.arguments)), ir.InsertionPoint(block))
-        result = _transposed(generic.results[0], wanted[2], given[2])
+        result = _transposed(generic.results[0], new_orders[2], orders[2])
     rewriter.replace_op(product, [result])
 
 
-def _is_addressable(operand: ir.Value, sizes: dict[int, int], groups: Groups, given: _Order, wanted: _Order) -> bool:
+def _is_addressable(operand: ir.Value, sizes: dict[int, int], groups: Groups, order: _Order, new_order: _Order) -> bool:
     """Tells whether TMA can load boxes of an operand in another order of its axes from where it is.
 
     Axes of one group of loops are one dimension of the matrix. An extent of a box divides the inner ones, or is a
@@ -153,36 +155,38 @@ def _is_addressable(operand: ir.Value, sizes: dict[int, int], groups: Groups, gi
         operand: A or B.
         sizes: of the loops.
         groups: of the loops.
-        given: the loops that run along its axes.
-        wanted: these in the order of a matrix.
+        order: the loops that run along its axes.
+        new_order: these in the order of a matrix.
     """
     type_ = ir.RankedTensorType(operand.type)
-    if len(given) > _MAX_AXES or given[-1] != wanted[-1] or type_.element_type.width != _KEPT_BITS:
+    if len(order) > _MAX_AXES or order[-1] != new_order[-1] or type_.element_type.width != _KEPT_BITS:
         return False
     if type_.shape[-1] * _KEPT_BITS % _PITCH_BITS:
         return False
-    is_divided = any({*wanted[-2:]} <= loops for loops in groups)
+    is_divided = any({*new_order[-2:]} <= loops for loops in groups)
     if is_divided and type_.shape[-1] % _ROW:
         return False
-    inner = [after for before, after in zip(wanted, wanted[1:]) if any({before, after} <= loops for loops in groups)]
+    inner = [
+        after for before, after in zip(new_order, new_order[1:]) if any({before, after} <= loops for loops in groups)
+    ]
     return all(sizes[loop] % _BOX == 0 or _BOX % sizes[loop] == 0 for loop in inner)
 
 
 def _best_orders(
-    product: ir.Operation, given: Sequence[_Order], *, in_place: bool
+    product: ir.Operation, current_orders: Sequence[_Order], *, in_place: bool
 ) -> tuple[list[_Order], tuple[bool, bool]]:
     """Returns the orders of loops of A, B and C in which the fewest elements are copied, and whether A and B are in
     another order that TMA reads in place.
 
     Args:
         product: the contraction.
-        given: the loops that run along the axes of A, B and C.
+        current_orders: the loops that run along the axes of A, B and C.
         in_place: whether the pipeline of matmuls reads operands in other orders by TMA.
     """
-    a, b, c = given
+    a, b, c = current_orders
     groups, sizes = groups_of(product), sizes_of(product)
     keeps = [ir.RankedTensorType(operand.type).element_type.width == _KEPT_BITS for operand in product.operands]
-    elements = [math.prod(sizes[loop] for loop in order) for order in given]
+    elements = [math.prod(sizes[loop] for loop in order) for order in current_orders]
 
     def in_order(loops: frozenset[int], *operands: _Order) -> set[_Order]:
         return {tuple(loop for loop in operand if loop in loops) for operand in operands}
@@ -200,14 +204,16 @@ def _best_orders(
             _nearest(b, (*batch, *n, *k), (*batch, *k, *n), keeps[1]),
             _nearest(c, (*batch, *m, *n), (*batch, *n, *m), True),
         ]
-        is_other = [order != new for order, new in zip(given, orders)]
+        is_other = [order != new for order, new in zip(current_orders, orders)]
         stays_a, stays_b = (
-            in_place and is_other[place] and _is_addressable(operand, sizes, groups, given[place], orders[place])
+            in_place
+            and is_other[place]
+            and _is_addressable(operand, sizes, groups, current_orders[place], orders[place])
             for place, operand in enumerate(list(product.operands)[:2])
         )
         cost = (
             sum(count for count, other, stays in zip(elements, is_other, (stays_a, stays_b, False)) if other > stays),
-            sum(count for count, order, new in zip(elements, given, orders) if order[-1:] != new[-1:]),
+            sum(count for count, order, new in zip(elements, current_orders, orders) if order[-1:] != new[-1:]),
             sum(is_other),
         )
         if best is None or cost < best[0]:
@@ -216,20 +222,20 @@ def _best_orders(
     return best[1:]
 
 
-def _nearest(given: _Order, first: _Order, second: _Order, keeps_innermost: bool) -> _Order:
+def _nearest(order: _Order, first: _Order, second: _Order, keeps_innermost: bool) -> _Order:
     """Returns the order of an operand, if it is one of two; else the first of them, or the second where only that keeps
     the innermost dimension."""
-    if given == first:
+    if order == first:
         return first
-    return second if given == second or (keeps_innermost and given[-1:] == second[-1:] != first[-1:]) else first
+    return second if order == second or (keeps_innermost and order[-1:] == second[-1:] != first[-1:]) else first
 
 
-def _transposed(value: ir.Value, given: _Order, wanted: _Order) -> ir.Value:
+def _transposed(value: ir.Value, order: _Order, new_order: _Order) -> ir.Value:
     """Returns a tensor with its axes in another order, at the insertion point."""
-    if given == wanted:
+    if order == new_order:
         return value
     type_ = ir.RankedTensorType(value.type)
-    permutation = [given.index(loop) for loop in wanted]
+    permutation = [order.index(loop) for loop in new_order]
     type_ = ir.RankedTensorType.get([type_.shape[axis] for axis in permutation], type_.element_type)
     number = splat_of(value)
     if number is not None:

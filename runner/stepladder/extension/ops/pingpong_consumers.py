@@ -96,21 +96,21 @@ def pingpong_consumers(payload: ir.Operation, op: PingpongConsumers, rewriter: R
         stride = tiles.operands[2]
         tiles.operands[0] = arith.addi(tiles.operands[0], arith.muli(warpgroup, stride))
         tiles.operands[2] = arith.addi(stride, stride)
-        skipped = times(warpgroup, steps)
-        state = _advance(index(0), boolean(False), skipped, stages)
+        skipped_steps = times(warpgroup, steps)
+        state = _advance(index(0), boolean(False), skipped_steps, stages)
         tiles.operands[BOUNDS], tiles.operands[BOUNDS + 1] = state
         own = arith.addi(arith.index_cast(ir.IntegerType.get_signless(32), warpgroup), integer(_FIRST_BARRIER, 32))
         other = arith.subi(integer(2 * _FIRST_BARRIER + 1, 32), own)
-        both = integer(2 * WARPGROUP, 32)
+        consumer_threads = integer(2 * WARPGROUP, 32)
         with create_if(equal(warpgroup, index(1))):  # the first consumer starts without a wait
-            nvvm.barrier_arrive(both, barrier_id=other)
+            nvvm.barrier_arrive(consumer_threads, barrier_id=other)
         _split_accumulator_tile(launch, warpgroup, rewriter)
     # Without a loop over k, the exclusive section lasts from the wait for the tiles to the MMA.
     first = loop or next(iter(walk(tiles, tma.WAIT)))
     with ir.InsertionPoint(first), tiles.location:
-        nvvm.barrier(barrier_id=own, number_of_threads=both)
+        nvvm.barrier(barrier_id=own, number_of_threads=consumer_threads)
     with ir.InsertionPoint.after(loop or mma), tiles.location:
-        nvvm.barrier_arrive(both, barrier_id=other)
+        nvvm.barrier_arrive(consumer_threads, barrier_id=other)
     terminator = terminator_of(body_of(tiles))
     with ir.InsertionPoint(terminator), tiles.location:
         terminator.operands[0], terminator.operands[1] = _advance(
@@ -120,16 +120,16 @@ def pingpong_consumers(payload: ir.Operation, op: PingpongConsumers, rewriter: R
 
 def _split_accumulator_tile(launch: ir.Operation, warpgroup: ir.Value, rewriter: Rewriter) -> None:
     """Gives each consumer an accumulator tile of its own, at the current insertion point: both are in use at once."""
-    for alloc in {found.accumulator_tile for found in find_epilogues(launch)}:
+    for alloc in {epilogue.accumulator_tile for epilogue in find_epilogues(launch)}:
         old = alloc.results[0]
         type_ = ir.MemRefType(old.type)
         shape = list(type_.shape)
         with ir.InsertionPoint(alloc), alloc.location:
-            both = memref.alloc(
+            tiles = memref.alloc(
                 ir.MemRefType.get([2, *shape], type_.element_type, memory_space=type_.memory_space), [], []
             )
-        both.owner.attributes["operand_c"] = ir.UnitAttr.get()
-        own = memory.subview(both, [warpgroup, 0, 0], [1, *shape], drop=1)
+        tiles.owner.attributes["operand_c"] = ir.UnitAttr.get()
+        own = memory.subview(tiles, [warpgroup, 0, 0], [1, *shape], drop=1)
         for view in [user for user in users_of(old) if user.name == "memref.subview"]:
             _rebase_view(view, own, rewriter)
         old.replace_all_uses_with(own)
@@ -147,7 +147,7 @@ def _rebase_view(view: ir.Operation, source: ir.Value, rewriter: Rewriter) -> No
     begin = defining_op(source)
     point = ir.InsertionPoint(view) if _is_behind(view, begin) else ir.InsertionPoint.after(begin)
     with point, view.location:
-        rebased = ir.Operation.create(
+        new_view = ir.Operation.create(
             view.name,
             results=[
                 ir.MemRefType.get(type_.shape, type_.element_type, layout=layout, memory_space=type_.memory_space)
@@ -156,8 +156,8 @@ def _rebase_view(view: ir.Operation, source: ir.Value, rewriter: Rewriter) -> No
             attributes=attributes_of(view),
         )
     for inner in [user for user in users_of(view.results[0]) if user.name == "memref.subview"]:
-        _rebase_view(inner, rebased.results[0], rewriter)
-    rewriter.replace_op(view, list(rebased.results))
+        _rebase_view(inner, new_view.results[0], rewriter)
+    rewriter.replace_op(view, list(new_view.results))
 
 
 def _is_behind(op: ir.Operation, other: ir.Operation) -> bool:

@@ -38,16 +38,16 @@ class _Buffer:
 class PlanWorkspace(Tc.Operation, name="plan_workspace"):
     """Replaces the buffers that a function allocates by views of one workspace.
 
-    A buffer lives from the call that writes it to the last call that reads it. Buffers that live at one time are apart;
-    others may share bytes. The largest buffers are placed first, each at the lowest offset that is free, a multiple of
-    256 bytes.
+    A buffer is live from the call that writes it to the last call that reads it. Buffers that are live at one time are
+    apart; others may share bytes. The largest buffers are placed first, each at the lowest offset that is free, a
+    multiple of 256 bytes.
 
     A buffer that is returned in another shape is the result's.
 
     Kernels write the parts of a tensor that a stage assembles (`assemble_parts`) in their positions in its buffer, or
-    in a result of the function, and the call of the stage goes: the buffer lives from the first write of a part on.
-    Columns are views with a pitch, which the argument of their kernel's function gets too. Where a part has no buffer
-    of its own, such as one that is a result, the call stays, and its kernel copies.
+    in a result of the function, and the call of the stage is erased: the buffer is live from the first write of a part
+    on. Columns are views with a pitch, which the argument of their kernel's function has too. Where a part has no
+    buffer of its own, such as one that is a result, the call stays, and its kernel copies.
 
     Operands: a handle to a module with one public function on buffers. Refuses buffers that are used otherwise than by
     calls and copies, and of sizes that are not static.
@@ -75,24 +75,24 @@ def plan_workspace(payload: ir.Operation, op: PlanWorkspace, rewriter: Rewriter)
             workspace = create_workspace(ir.MemRefType.get([size], byte))
         homes = {buffer.alloc.results[0]: (workspace, buffer.offset) for buffer in buffers.values()}
     for alloc, part in parts.items():
-        home = homes.get(part.whole)
-        whole, begin = (bytes_of(part.whole, body), 0) if home is None else home
-        homes[alloc.results[0]] = whole, begin + part.begin
+        home = homes.get(part.buffer)
+        base, begin = (bytes_of(part.buffer, body), 0) if home is None else home
+        homes[alloc.results[0]] = base, begin + part.begin
     stages = {symbol_of(item): item for item in walk(payload, "func.func")}
     for alloc in [*buffers, *parts]:
-        whole, begin = homes[alloc.results[0]]
+        base, begin = homes[alloc.results[0]]
         strides = parts[alloc].strides if alloc in parts else None
         type_ = ir.MemRefType(alloc.results[0].type)
         with ir.InsertionPoint(alloc), alloc.location:
             if strides is None:
-                view = ir.Operation.create("memref.view", results=[type_], operands=[whole, index(begin)])
+                view = ir.Operation.create("memref.view", results=[type_], operands=[base, index(begin)])
                 rewriter.replace_op(alloc, view.results)
                 continue
             span = ir.MemRefType.get([span_of(type_, 0, strides)], type_.element_type)
-            columns = ir.Operation.create("memref.view", results=[span], operands=[whole, index(begin)])
-            made = window(columns.results[0], 0, type_.shape, strides)
+            columns = ir.Operation.create("memref.view", results=[span], operands=[base, index(begin)])
+            window_of_columns = window(columns.results[0], 0, type_.shape, strides)
         calls = [(use.owner.operation, use.operand_number) for use in alloc.results[0].uses]
-        rewriter.replace_op(alloc, [made])
+        rewriter.replace_op(alloc, [window_of_columns])
         for call, place in calls:
             set_layout(call, place, stages[callee_of(call)])
 
@@ -143,30 +143,30 @@ def _buffer(alloc: ir.Operation, places: dict[ir.Operation, int], parts: Mapping
     size = element_type(str(type_.element_type)).bytes
     for extent in type_.shape:
         size *= extent
-    used: list[int] = []
-    views = [alloc.results[0], *(part.results[0] for part, place in parts.items() if place.whole == alloc.results[0])]
+    user_places: list[int] = []
+    views = [alloc.results[0], *(part.results[0] for part, place in parts.items() if place.buffer == alloc.results[0])]
     for view in views:  # grows in the loop
         for user in users_of(view):
             if user.name in BUFFER_VIEWS:
                 views.append(user.results[0])
             elif user.name in _USES and user in places:
-                used.append(places[user])
+                user_places.append(places[user])
             else:
                 raise Refusal(user, f"'{user.name}' of a buffer of the function; accepted: calls and copies")
-    return _Buffer(alloc, size, min(used), max(used))
+    return _Buffer(alloc, size, min(user_places), max(user_places))
 
 
 def _place(buffers: list[_Buffer]) -> int:
     """Gives each buffer its offset; returns the bytes of the workspace."""
-    placed: list[_Buffer] = []
+    placed_buffers: list[_Buffer] = []
     for buffer in sorted(buffers, key=lambda item: (-item.size, item.first)):
         others = sorted(
-            (item for item in placed if item.first <= buffer.last and buffer.first <= item.last),
+            (item for item in placed_buffers if item.first <= buffer.last and buffer.first <= item.last),
             key=lambda item: item.offset,
         )
         for other in others:
             if buffer.offset + buffer.size <= other.offset:
                 break
             buffer.offset = max(buffer.offset, -(-(other.offset + other.size) // ALIGNMENT) * ALIGNMENT)
-        placed.append(buffer)
-    return max(item.offset + item.size for item in placed)
+        placed_buffers.append(buffer)
+    return max(item.offset + item.size for item in placed_buffers)

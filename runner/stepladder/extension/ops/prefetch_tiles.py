@@ -38,15 +38,15 @@ def prefetch_tiles(payload: ir.Operation, op: PrefetchTiles, rewriter: Rewriter)
 
 def _moved(loop: ir.Operation) -> list[tuple[int, ir.Operation]]:
     """Returns the indices of the carried tiles that are loaded and moved on, and the ops that move them."""
-    found = []
-    carried = list(body_of(loop).arguments)[1:]
-    for number, (argument, yielded) in enumerate(zip(carried, terminator_of(body_of(loop)).operands)):
-        move = producer(yielded)
+    moves = []
+    carried_tiles = list(body_of(loop).arguments)[1:]
+    for number, (argument, next_tile) in enumerate(zip(carried_tiles, terminator_of(body_of(loop)).operands)):
+        move = producer(next_tile)
         if move is None or move.name != "xetile.update_tile_offset" or move.operands[0] != argument:
             continue
         if any(use.owner.name == "xetile.load_tile" for use in argument.uses):
-            found.append((number, move))
-    return found
+            moves.append((number, move))
+    return moves
 
 
 def _outside(loop: ir.Operation, value: ir.Value) -> bool:
@@ -55,15 +55,15 @@ def _outside(loop: ir.Operation, value: ir.Value) -> bool:
 
 
 def _prefetch(loop: ir.Operation, op: PrefetchTiles, rewriter: Rewriter) -> None:
-    moved = _moved(loop)
-    if not moved:
+    moves = _moved(loop)
+    if not moves:
         raise Refusal(
             loop,
             "the loop does not advance a tile that it loads; expected an xetile.update_tile_offset of a carried tile",
         )
     distance = op.distance.value
     first = []
-    for number, move in moved:
+    for number, move in moves:
         init = producer(loop.operands[BOUNDS + number])
         deltas = list(move.operands)[1:]
         if init is None or init.name != "xetile.init_tile" or not all(_outside(loop, delta) for delta in deltas):
@@ -78,13 +78,13 @@ def _prefetch(loop: ir.Operation, op: PrefetchTiles, rewriter: Rewriter) -> None
             ).results[0]
             ahead = [arith.muli(delta, index(distance)) for delta in deltas]
             first.append(create("update_tile_offset", [start, *ahead], [start.type]).results[0])
-    moves = [list(move.operands)[1:] for _, move in moved]
-    rotated, arguments = add_iter_args(loop, first, rewriter)
-    end = terminator_of(body_of(rotated))
-    with ir.InsertionPoint(end), rotated.location:
+    all_deltas = [list(move.operands)[1:] for _, move in moves]
+    new_loop, arguments = add_iter_args(loop, first, rewriter)
+    end = terminator_of(body_of(new_loop))
+    with ir.InsertionPoint(end), new_loop.location:
         i32 = ir.IntegerType.get_signless(32)
         further = []
-        for tile, deltas in zip(arguments, moves):
+        for tile, deltas in zip(arguments, all_deltas):
             create("prefetch_tile", [tile], [], {"locality": ir.IntegerAttr.get(i32, 3)})
             further.append(create("update_tile_offset", [tile, *deltas], [tile.type]).results[0])
         ir.Operation.create("scf.yield", operands=[*end.operands, *further])

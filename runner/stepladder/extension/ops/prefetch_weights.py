@@ -84,5 +84,5 @@ def prefetch_weights(payload: ir.Operation, op: PrefetchWeights, rewriter: Rewri
         loop.operands[1] = last
     for load in loads:
         _prefetch_rows(load, _matrix(load), thread_count)
-    for found in (*loads, *walk(branch.operation, *_OF_LOADS)):
-        rewriter.erase_op(found)
+    for item in (*loads, *walk(branch.operation, *_OF_LOADS)):
+        rewriter.erase_op(item)

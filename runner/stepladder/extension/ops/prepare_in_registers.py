@@ -30,7 +30,7 @@ class PrepareInRegisters(Tc.Operation, name="prepare_in_registers"):
     first: ir.IntegerAttr
 
 
-def _multiply(operand: Operand, tile: SourceTile, fragments: Fragments, *, pipelined: bool) -> ir.Value:
+def _multiply(operand: Operand, tile: SourceTile, fragments: Fragments, *, is_pipelined: bool) -> ir.Value:
     """Returns the accumulator after all steps of a tile, at the insertion point.
 
     What the tile holds is read before the first product, which later reads would wait for. With the products of the
@@ -40,12 +40,12 @@ def _multiply(operand: Operand, tile: SourceTile, fragments: Fragments, *, pipel
     for step in range(operand.steps):
         fragments.read(tile, stage, step)
     for step in range(operand.steps):
-        if pipelined:
+        if is_pipelined:
             nvvm.wgmma_wait_group_sync_aligned(operand.steps - 1)
         accumulator = warpgroup_ops.multiply_registers(
             fragments.fragment(step), b, accumulator, step=step, transpose_b="transposeB" in operand.mma.attributes
         )
-    nvvm.wgmma_wait_group_sync_aligned(operand.steps if pipelined else 0)
+    nvvm.wgmma_wait_group_sync_aligned(operand.steps if is_pipelined else 0)
     return accumulator
 
 
@@ -65,10 +65,10 @@ def prepare_in_registers(payload: ir.Operation, op: PrepareInRegisters, rewriter
     loop = fragments.load(loop, rewriter)
     replace_loads(operand, tile, rewriter)
     with ir.InsertionPoint(mma), mma.location:
-        pipelined = loop is not None and warpgroup_ops.in_flight(mma) > 0
-        total = _multiply(operand, tile, fragments, pipelined=pipelined)
+        is_pipelined = loop is not None and warpgroup_ops.in_flight(mma) > 0
+        total = _multiply(operand, tile, fragments, is_pipelined=is_pipelined)
     rewriter.replace_op(mma, [total])
     release_by_warps(launch, rewriter)
     erase_unused(operand.generate, rewriter)
-    for unused in (operand.create, operand.cast, operand.call, operand.function):
-        rewriter.erase_op(unused)
+    for item in (operand.create, operand.cast, operand.call, operand.function):
+        rewriter.erase_op(item)

@@ -64,12 +64,14 @@ def _permutation(generic: ir.Operation) -> list[int] | None:
     is_copy = len(generic.operands) == 2 and len(generic.regions[0].blocks[0].operations) == 1
     if not is_copy or source is None or source.name != "bufferization.to_tensor":
         return None
-    given, result = (map_.results for map_ in indexing_maps(generic))
+    source_axes, result_axes = (map_.results for map_ in indexing_maps(generic))
     if generic.regions[0].blocks[0].operations[0].operands[0] != generic.regions[0].blocks[0].arguments[0]:
         return None
-    if not all(isinstance(axis, ir.AffineDimExpr) for axis in (*given, *result)) or len(given) != len(result):
+    if not all(isinstance(axis, ir.AffineDimExpr) for axis in (*source_axes, *result_axes)) or len(source_axes) != len(
+        result_axes
+    ):
         return None
-    return [[axis.position for axis in given].index(axis.position) for axis in result]
+    return [[axis.position for axis in source_axes].index(axis.position) for axis in result_axes]
 
 
 def _copied(value: ir.Value) -> ir.Operation:
@@ -90,9 +92,9 @@ def _as_it_is_read(store: ir.Operation, workspace: ir.Value) -> ir.Value:
     if len(views) != 1 or len(readers) != 1:
         return workspace
     (view,) = views
-    found = create_workspace(ir.MemRefType(view.results[0].type), whole=True)
-    view.results[0].replace_all_uses_with(found)
-    return found
+    reshaped_workspace = create_workspace(ir.MemRefType(view.results[0].type), is_whole=True)
+    view.results[0].replace_all_uses_with(reshaped_workspace)
+    return reshaped_workspace
 
 
 @transform_op(PrepareOperands)

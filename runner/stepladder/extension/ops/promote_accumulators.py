@@ -50,15 +50,15 @@ def _promote(mma: ir.Operation, columns: int) -> None:
     mma.results[0].replace_all_uses_with(result)
 
 
-def _equal_parts(mma: ir.Operation, columns: int, most: int) -> int:
-    """Returns the most columns, up to `most`, of equal parts of a product; ptxas spills the sums of unequal ones."""
+def _equal_parts(mma: ir.Operation, columns: int, limit: int) -> int:
+    """Returns the most columns, up to `limit`, of equal parts of a product; ptxas spills the sums of unequal ones."""
     matrices = columns // _MULTIPLE
-    widths = [width for width in range(1, matrices + 1) if matrices % width == 0 and width * _MULTIPLE <= most]
-    if not widths or (columns > most and widths[-1] * _MULTIPLE < _LEAST_PART):
+    widths = [width for width in range(1, matrices + 1) if matrices % width == 0 and width * _MULTIPLE <= limit]
+    if not widths or (columns > limit and widths[-1] * _MULTIPLE < _LEAST_PART):
         raise Refusal(
             mma,
-            f"registers hold the sums of {most} of {columns} columns beside the accumulators, and {columns} columns "
-            f"have no equal parts of {_LEAST_PART} to {most}: take a tile of other sizes, or fast_accum = true",
+            f"registers hold the sums of {limit} of {columns} columns beside the accumulators, and {columns} columns "
+            f"have no equal parts of {_LEAST_PART} to {limit}: take a tile of other sizes, or fast_accum = true",
         )
     return widths[-1] * _MULTIPLE
 

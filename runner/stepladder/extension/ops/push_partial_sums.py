@@ -51,8 +51,10 @@ class _Workspace:
         self.slots, self.pitch = type_.shape
         self.splits, self.element, self.share = splits, type_.element_type, -(-self.slots // splits)
         with ir.InsertionPoint(alloc), alloc.location:
-            whole = ir.MemRefType.get([splits * self.share, self.pitch], self.element, memory_space=type_.memory_space)
-            self.tile = memref.alloc(whole, [], [])
+            tile_type = ir.MemRefType.get(
+                [splits * self.share, self.pitch], self.element, memory_space=type_.memory_space
+            )
+            self.tile = memref.alloc(tile_type, [], [])
             for name, attribute in attributes_of(alloc).items():
                 if name != "operandSegmentSizes":
                     defining_op(self.tile).attributes[name] = attribute
@@ -69,8 +71,8 @@ class _Workspace:
         with create_if(equal(threads.thread_id(), index(0))):
             nvgpu.mbarrier_init(self.barriers, index(1), index(0))
             nvvm.fence_mbarrier_init()
-            left = apply(lambda split: split * -self.share + self.slots, threads.block_rank_in_cluster())
-            own = arith.maxsi(arith.minsi(left, index(self.share)), index(0))
+            slots_left = apply(lambda split: split * -self.share + self.slots, threads.block_rank_in_cluster())
+            own = arith.maxsi(arith.minsi(slots_left, index(self.share)), index(0))
             of_slot = self.pitch * types.byte_width(self.element) * (self.splits - 1)
             nvgpu.mbarrier_arrive_expect_tx(self.barriers, apply(lambda slots: slots * of_slot, own), index(0))
 
@@ -108,12 +110,12 @@ class _Workspace:
                     memory.store_vector(value, self.tile, self._slot(slot), column)
                 scf.yield_([])
             with ir.InsertionPoint(branch.else_block):
-                there = remote_memory.address_in(integer(reducer, 32), self.pointer)
+                remote_tile = remote_memory.address_in(integer(reducer, 32), self.pointer)
                 barrier = remote_memory.address_in(integer(reducer, 32), self.barrier)
                 for store in stores:
                     value, _, slot, column = store.operands
                     place = apply(lambda s, c: s * self.pitch + c, self._slot(slot), column)
-                    remote_memory.store_async(value, self._element(there, place), barrier)
+                    remote_memory.store_async(value, self._element(remote_tile, place), barrier)
                 scf.yield_([])
 
     def _slot(self, slot: ir.Value) -> ir.Value:

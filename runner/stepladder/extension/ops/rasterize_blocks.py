@@ -59,8 +59,8 @@ def _tile_of(x: ir.Value, y: ir.Value, width: int, height: int, rows: int) -> li
         row = apply(lambda c, r: first(c, r) + ir.AffineExpr.get_mod(within(c, r), rows), x, y)
         return [column, row]
     symbols = [ir.AffineExpr.get_symbol(position) for position in range(2)]
-    left = ir.AffineExpr.get_constant(height) - first(*symbols)
-    in_group = affine.AffineMinOp(ir.AffineMap.get(0, 2, [ir.AffineExpr.get_constant(rows), left]), [x, y]).result
+    rows_left = ir.AffineExpr.get_constant(height) - first(*symbols)
+    in_group = affine.AffineMinOp(ir.AffineMap.get(0, 2, [ir.AffineExpr.get_constant(rows), rows_left]), [x, y]).result
     position = apply(within, x, y)
     # An affine op: the conversion of vectors to gpu does not accept divisions of arith in indices.
     column, row = affine.AffineDelinearizeIndexOp(

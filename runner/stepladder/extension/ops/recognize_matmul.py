@@ -1,4 +1,4 @@
-"""`tc.recognize_matmul`: brings a contraction, as users and front ends write it, to one `linalg.matmul`."""
+"""`tc.recognize_matmul`: converts a contraction, as users and front ends write it, to one `linalg.matmul`."""
 
 import contextlib
 

@@ -55,19 +55,19 @@ def _sums(ops: Sequence[ir.Operation], following: Sequence[ir.Operation]) -> lis
     return [result for result in sums if any(_ancestor_in(ops[0].block, user) in behind for user in users_of(result))]
 
 
-def _folded(found: Iterable[ir.Value]) -> ir.Value:
+def _folded(predicates: Iterable[ir.Value]) -> ir.Value:
     """Returns the disjunction of predicates."""
-    return functools.reduce(arith.ori, found)
+    return functools.reduce(arith.ori, predicates)
 
 
 def _threads_with_nan(sums: Sequence[ir.Value]) -> ir.Value:
     """Returns how many threads of the block have a NaN in their sums, an i32, at the current insertion point."""
     # A comparison has two operands: it finds a NaN in either.
     pairs = [(sums[place], sums[min(place + 1, len(sums) - 1)]) for place in range(0, len(sums), 2)]
-    found = _folded([arith.cmpf(arith.CmpFPredicate.UNO, left, right) for left, right in pairs])
+    is_nan = _folded([arith.cmpf(arith.CmpFPredicate.UNO, left, right) for left, right in pairs])
     i1, i32 = ir.IntegerType.get_signless(1), ir.IntegerType.get_signless(32)
-    rows, columns = ir.VectorType(found.type).shape
-    of_columns = _folded([vector.extract(found, [], [row]) for row in range(rows)])
+    rows, columns = ir.VectorType(is_nan.type).shape
+    of_columns = _folded([vector.extract(is_nan, [], [row]) for row in range(rows)])
     own = _folded(ir.Operation.create("vector.to_elements", results=[i1] * columns, operands=[of_columns]).results)
     kind = {"reductionOp": ir.Attribute.parse("#nvvm.reduction<popc>")}
     among = ir.Operation.create(
@@ -78,26 +78,26 @@ def _threads_with_nan(sums: Sequence[ir.Value]) -> ir.Value:
 
 def _address_ops(before: Sequence[ir.Operation], ops: Sequence[ir.Operation]) -> list[ir.Operation]:
     """Returns the ids, and the arithmetic on them, before some ops whose results these use, in order."""
-    taken = {operand for op in ops for inner in walk(op) for operand in inner.operands}
-    needed = list[ir.Operation]()
+    values = {operand for op in ops for inner in walk(op) for operand in inner.operands}
+    candidates = list[ir.Operation]()
     for op in reversed(before):
-        if any(result in taken for result in op.results):
-            needed.insert(0, op)
-            taken.update(op.operands)
-    found, of_ids = list[ir.Operation](), set[ir.Value]()
-    for op in needed:
+        if any(result in values for result in op.results):
+            candidates.insert(0, op)
+            values.update(op.operands)
+    address_ops, of_ids = list[ir.Operation](), set[ir.Value]()
+    for op in candidates:
         if op.name in _IDS or (op.name.startswith(_ARITHMETIC) and any(operand in of_ids for operand in op.operands)):
-            found.append(op)
+            address_ops.append(op)
             of_ids.update(op.results)
-    return found
+    return address_ops
 
 
 def _hide(ids: Iterable[ir.Operation], zero: ir.Value) -> None:
     """Adds an index, which is 0, to ids."""
     for op in ids:
         with ir.InsertionPoint.after(op):
-            hidden = arith.xori(op.results[0], zero)
-        op.results[0].replace_all_uses_except(hidden, [defining_op(hidden)])
+            hidden_id = arith.xori(op.results[0], zero)
+        op.results[0].replace_all_uses_except(hidden_id, [defining_op(hidden_id)])
 
 
 def _hide_ids(block: ir.Block, count: ir.Value) -> None:
@@ -119,7 +119,7 @@ def _hide_ids(block: ir.Block, count: ir.Value) -> None:
         body = body_of(loop)
         inner = operations_of(body)
         values = clone_ops(_address_ops(ops[: ops.index(loop)], inner), {}, ir.InsertionPoint.at_block_begin(body))
-        for op in [nested for item in inner for nested in walk(item)]:
+        for op in [nested_op for item in inner for nested_op in walk(item)]:
             for place, operand in enumerate(op.operands):
                 op.operands[place] = values.get(operand, operand)
         with ir.InsertionPoint.at_block_begin(body):
@@ -141,8 +141,8 @@ def _repeat(block: ir.Block, last_mma: ir.Operation) -> None:
     ops = operations_of(block)
     last = ops.index(_ancestor_in(block, last_mma))
     first = next(place for place, op in enumerate(ops) if op.name.startswith(_ACCESSES))
-    repeated, following = ops[first : last + 1], [*ops[last + 1 :], terminator_of(block)]
-    sums = _sums(repeated, following)
+    repeated_ops, following = ops[first : last + 1], [*ops[last + 1 :], terminator_of(block)]
+    sums = _sums(repeated_ops, following)
     if not sums:
         return
     types = [value.type for value in sums]
@@ -152,13 +152,13 @@ def _repeat(block: ir.Block, last_mma: ir.Operation) -> None:
         is_any = arith.cmpi(arith.CmpIPredicate.ne, count, none)
         repeats = ir.Operation.create("scf.if", results=types, operands=[is_any], regions=2)
         then, otherwise = (region.blocks.append() for region in repeats.regions)
-        if any(walk(op, ASYNC_COPY) for op in repeated):
+        if any(walk(op, ASYNC_COPY) for op in repeated_ops):
             # Copies that the last iterations issue, of zeros, may not have ended.
             with ir.InsertionPoint(then):
                 ir.Operation.create(
                     "nvvm.cp.async.wait.group", attributes={"n": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)}
                 )
-        values = clone_ops([*_address_ops(ops[:first], repeated), *repeated], {}, ir.InsertionPoint(then))
+        values = clone_ops([*_address_ops(ops[:first], repeated_ops), *repeated_ops], {}, ir.InsertionPoint(then))
         with ir.InsertionPoint(then):
             scf.yield_([values[value] for value in sums])
         with ir.InsertionPoint(otherwise):

@@ -63,13 +63,13 @@ def _retype_constant(op: ir.Operation, types: _Types) -> None:
 
 
 def _retype_op(op: ir.Operation, types: _Types) -> None:
-    retyped = [(result, _retyped(result.type, types)) for result in op.results]
-    changed = [(result, type_) for result, type_ in retyped if type_ is not None]
-    if changed and op.name in _CONSTANTS:
+    new_types = [(result, _retyped(result.type, types)) for result in op.results]
+    changes = [(result, type_) for result, type_ in new_types if type_ is not None]
+    if changes and op.name in _CONSTANTS:
         _retype_constant(op, types)
-    elif changed and op.name.startswith(_ARITHMETIC) and op.name != "arith.select":
-        raise Refusal(op, f"{op.name} computes with elements of type {changed[0][0].type}")
-    for result, type_ in changed:
+    elif changes and op.name.startswith(_ARITHMETIC) and op.name != "arith.select":
+        raise Refusal(op, f"{op.name} computes with elements of type {changes[0][0].type}")
+    for result, type_ in changes:
         result.set_type(type_)
     for region in op.regions:
         for block in region.blocks:
@@ -80,7 +80,8 @@ def _retype_op(op: ir.Operation, types: _Types) -> None:
     if "function_type" in op.attributes:
         function = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value)
         inputs, results = (
-            [_retyped(type_, types) or type_ for type_ in given] for given in (function.inputs, function.results)
+            [_retyped(type_, types) or type_ for type_ in old_types]
+            for old_types in (function.inputs, function.results)
         )
         op.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
 

@@ -44,20 +44,20 @@ class _Cloner:
 
     Args:
         block: of the ops.
-        replaced: values of the block, and their replacements.
+        replacements: values of the block, and their replacements.
         outside: whether the clones are outside of the block, so that the ops that they depend on are cloned too. Else
             ops that depend on no replaced value are not cloned.
     """
 
-    def __init__(self, block: ir.Block, replaced: Iterable[tuple[ir.Value, ir.Value]], *, outside: bool) -> None:
+    def __init__(self, block: ir.Block, replacements: Iterable[tuple[ir.Value, ir.Value]], *, outside: bool) -> None:
         self.block = block
-        self.replaced = dict(replaced)
+        self.replacements = dict(replacements)
         self.outside = outside
 
     def value(self, value: ir.Value) -> ir.Value:
         """Returns the replacement of a value in the clones; clones the op that defines it if required."""
-        if value in self.replaced:
-            return self.replaced[value]
+        if value in self.replacements:
+            return self.replacements[value]
         source = producer(value)
         if source is None or source.block != self.block or not (self.outside or self._depends(source)):
             return value
@@ -69,12 +69,12 @@ class _Cloner:
         clone = op.clone().operation
         for position, operand in enumerate(operands):
             clone.operands[position] = operand
-        self.replaced.update(zip(op.results, clone.results))
+        self.replacements.update(zip(op.results, clone.results))
         return clone
 
     def _depends(self, op: ir.Operation) -> bool:
         for operand in op.operands:
-            if operand in self.replaced:
+            if operand in self.replacements:
                 return True
             source = producer(operand)
             if source is not None and source.block == self.block and self._depends(source):
@@ -94,7 +94,7 @@ def rotate_loop(payload: ir.Operation, op: RotateLoop, rewriter: Rewriter) -> No
     block = body_of(old)
     synchronization = _synchronization(main)
     loads = main.fragment_loads()
-    carried = [load.results[0] for load in loads[0]]
+    carried_values = [load.results[0] for load in loads[0]]
 
     # Prologue: wait for the first tile and load its first fragments.
     initial = list(old.operands)[BOUNDS:]
@@ -104,11 +104,11 @@ def rotate_loop(payload: ir.Operation, op: RotateLoop, rewriter: Rewriter) -> No
             cloner.clone(sync)
         first = [cloner.clone(load).results[0] for load in loads[0]]
     step_size = old.operands[2]
-    rotated, arguments = add_iter_args(old, first, rewriter)
+    new_loop, arguments = add_iter_args(old, first, rewriter)
 
     # Last sub-step: the same for the next iteration.
     terminator = terminator_of(block)
-    with ir.InsertionPoint(terminator), rotated.location:
+    with ir.InsertionPoint(terminator), new_loop.location:
         following = ir.Operation.create(
             "arith.addi", results=[ir.IndexType.get()], operands=[block.arguments[0], step_size]
         ).results[0]
@@ -116,10 +116,10 @@ def rotate_loop(payload: ir.Operation, op: RotateLoop, rewriter: Rewriter) -> No
         cloner = _Cloner(block, [(block.arguments[0], following), *next_arguments], outside=False)
         next_synchronization = [cloner.clone(sync) for sync in synchronization]
         next_loads = [cloner.clone(load) for load in loads[0]]
-        yielded = [*terminator.operands, *(load.results[0] for load in next_loads)]
-        ir.Operation.create("scf.yield", operands=yielded)
+        results = [*terminator.operands, *(load.results[0] for load in next_loads)]
+        ir.Operation.create("scf.yield", operands=results)
     terminator.erase()
-    for value, argument in zip(carried, arguments):
+    for value, argument in zip(carried_values, arguments):
         value.replace_all_uses_with(argument)
     for stale in [*loads[0], *reversed(synchronization)]:
         stale.erase()

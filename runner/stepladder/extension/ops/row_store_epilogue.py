@@ -2,7 +2,8 @@
 
 from stepladder.extension.lib import launches, memory
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.epilogues import epilogue, warpgroup_reductions
+from stepladder.extension.lib.epilogues import warpgroup_reductions
+from stepladder.extension.lib.epilogues.epilogue import find_epilogues
 from stepladder.extension.lib.epilogues.row_stores import RowStores
 from stepladder.mlir.bindings import ir
 
@@ -35,13 +36,13 @@ class RowStoreEpilogue(Tc.Operation, name="row_store_epilogue"):
 def row_store_epilogue(payload: ir.Operation, op: RowStoreEpilogue, rewriter: Rewriter) -> None:
     """Rewrites the epilogues of the one launch below `payload`; see the op."""
     launch = launches.find_launch(payload)
-    for found in epilogue.find_epilogues(launch):
-        if memory.is_transposed(found.c_tile) or found.consumer.name == "linalg.transpose":
-            raise Refusal(found.consumer, "rows are stored to a C that is not transposed")
-        stores = RowStores(found, launch, op.lines.value, op.warpgroups.value)
-        with ir.InsertionPoint(found.consumer), found.consumer.location:
+    for epilogue in find_epilogues(launch):
+        if memory.is_transposed(epilogue.c_tile) or epilogue.consumer.name == "linalg.transpose":
+            raise Refusal(epilogue.consumer, "rows are stored to a C that is not transposed")
+        stores = RowStores(epilogue, launch, op.lines.value, op.warpgroups.value)
+        with ir.InsertionPoint(epilogue.consumer), epilogue.consumer.location:
             # Before the stores: a reduction may read the previous value of C.
-            warpgroup_reductions.reduce_accumulators(payload, found)
+            warpgroup_reductions.reduce_accumulators(payload, epilogue)
             stores.create()
-        found.erase(rewriter)
-        warpgroup_reductions.erase_reduced(found, rewriter)
+        epilogue.erase(rewriter)
+        warpgroup_reductions.erase_reduced(epilogue, rewriter)

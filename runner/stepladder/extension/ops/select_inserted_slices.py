@@ -39,11 +39,11 @@ def _selected(insertion: ir.Operation) -> ir.Operation:
     type_ = ir.RankedTensorType(target.type)
     start = producer(target)
     # Nothing may depend on the elements of an empty tensor: zeros do as well.
-    given = [] if start is not None and start.name == "tensor.empty" else [target]
+    inputs = [] if start is not None and start.name == "tensor.empty" else [target]
     empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
-    generic, body = create_generic(given, [empty], [ir.AffineMap.get_identity(type_.rank)] * (len(given) + 1))
+    generic, body = create_generic(inputs, [empty], [ir.AffineMap.get_identity(type_.rank)] * (len(inputs) + 1))
     with ir.InsertionPoint(body):
-        otherwise = body.arguments[0] if given else constant(type_.element_type, 0)
+        otherwise = body.arguments[0] if inputs else constant(type_.element_type, 0)
         inside, element = extracted(insertion)
         ir.Operation.create("linalg.yield", operands=[arith.select(inside, element, otherwise)])
     return generic

@@ -82,7 +82,7 @@ def _elementwise(generic: ir.Operation, reduction: Reduction, destination: ir.Va
     """Returns what a reduction folds, as an elementwise op makes it, at the insertion point."""
     *inputs, _ = list(generic.operands)
     *maps, _ = indexing_maps(generic)
-    made, block = create_generic(inputs, [destination], [*maps, ir.AffineMap.get_identity(2)])
+    elementwise, block = create_generic(inputs, [destination], [*maps, ir.AffineMap.get_identity(2)])
     body = generic.regions[0].blocks[0]
     values: dict[ir.Value, ir.Value] = dict(zip(body.arguments, block.arguments))
     with ir.InsertionPoint(block):
@@ -99,7 +99,7 @@ def _elementwise(generic: ir.Operation, reduction: Reduction, destination: ir.Va
         term = values.get(reduction.term, reduction.term)
         wide = ir.RankedTensorType(destination.type).element_type
         ir.Operation.create("linalg.yield", operands=[term if term.type == wide else arith.extf(wide, term)])
-    return made.results[0]
+    return elementwise.results[0]
 
 
 def _erase_unused(op: ir.Operation, rewriter: Rewriter) -> None:

@@ -48,7 +48,7 @@ def _expect_less(block: ir.Block, barrier: ir.Value, bytes_: int) -> None:
     """Reduces the bytes that the ops of a block make a barrier expect by `bytes_`."""
     for expect in operations_of(block):
         if expect.name == tma.EXPECT and expect.operands[0] == barrier:
-            tma.change_expected(expect, lambda expected: expected - bytes_)
+            tma.change_expected(expect, lambda byte_count: byte_count - bytes_)
 
 
 def _first_row(tile: ir.Value) -> int:
@@ -66,11 +66,11 @@ def _zero_rest(launch: ir.Operation, buffer: ir.Value, rows: range) -> None:
     type_ = ir.MemRefType(buffer.type)
     stages, boxes, _, columns = type_.shape
     width = _ACCESS_BYTES // types.byte_width(type_.element_type)
-    per_row, rest = columns // width, len(rows)
+    per_row, row_count = columns // width, len(rows)
     thread_count = launches.launch_sizes(launch, launches.BLOCK)[0]
     zero_type = ir.VectorType.get([width], type_.element_type)
     zeros = arith.constant(zero_type, zero_of(zero_type))
-    units = scf.ForOp(threads.thread_id(), index(rest * per_row), index(thread_count))
+    units = scf.ForOp(threads.thread_id(), index(row_count * per_row), index(thread_count))
     with ir.InsertionPoint(units.body):
         unit = units.induction_variable
         row = apply(lambda n: ir.AffineExpr.get_floor_div(n, per_row) + rows.start, unit)

@@ -88,26 +88,26 @@ def specialize_warps(payload: ir.Operation, op: SpecializeWarps, rewriter: Rewri
     thread_count = launches.launch_sizes(launch, launches.BLOCK)[0]
     launches.set_launch_sizes(launch, launches.BLOCK, [thread_count + WARPGROUP, 1, 1])
     barrier = tma_pipeline.prologue_barrier(launch)
-    both = tma_pipeline.ops_after(barrier)
+    loop_ops = tma_pipeline.ops_after(barrier)
     # Both roles use the same tiles in shared memory.
-    tiles = [inner for inner in both if inner.name == "memref.alloc"]
+    tiles = [inner for inner in loop_ops if inner.name == "memref.alloc"]
     for tile in tiles:
         tile.move_before(barrier)
-    both = [inner for inner in both if inner not in tiles]
-    with ir.InsertionPoint(both[0]), launch.location:
+    loop_ops = [inner for inner in loop_ops if inner not in tiles]
+    with ir.InsertionPoint(loop_ops[0]), launch.location:
         is_producer = equal(threads.uniform_warpgroup_id(), index(thread_count // WARPGROUP))
         roles = scf.IfOp(is_producer, has_else=True)
         with ir.InsertionPoint(roles.then_block):
             nvvm.setmaxregister(op.producer_registers.value, ir.Attribute.parse("#nvvm<action decrease>"))
             leader = scf.IfOp(equal(threads.thread_id(), index(thread_count)))
             with ir.InsertionPoint(leader.then_block):
-                tma_pipeline.clone_ops(both)
+                tma_pipeline.clone_ops(loop_ops)
                 scf.yield_([])
             scf.yield_([])
         with ir.InsertionPoint(roles.else_block):
             nvvm.setmaxregister(op.consumer_registers.value, ir.Attribute.parse("#nvvm<action increase>"))
             end = scf.yield_([])
-    for inner in both:
+    for inner in loop_ops:
         inner.move_before(end.operation)
     _keep_loads(leader.operation, rewriter)
     rewriter.erase_op(issues[0])

@@ -71,7 +71,7 @@ def _split(operand: StagedOperand, tile: SourceTile, launch: ir.Operation) -> tu
     rows, lane = rows_of(operand, launch)
     bases = {LANE: lane, **{row.name: row.in_tile for row in rows}}
     stage, steps = stage_of(operand.generate, operand.alloc), operand.tile_k // _STEP
-    read = {}
+    elements_by_place = {}
     # All reads come before the first of the ops that split what was read: each takes as long as many of these.
     for block in range(operand.blocks):
         for step in range(steps):
@@ -85,8 +85,10 @@ def _split(operand: StagedOperand, tile: SourceTile, launch: ir.Operation) -> tu
                 for half in range(2)
                 for row in rows[2 * block : 2 * block + 2]
             ]
-            read[block, step] = elements
-    numbers = vectors.stack({place: together(elements) for place, elements in read.items()}, [operand.blocks, steps])
+            elements_by_place[block, step] = elements
+    numbers = vectors.stack(
+        {place: together(elements) for place, elements in elements_by_place.items()}, [operand.blocks, steps]
+    )
     return split_in_warp(numbers)
 
 
@@ -126,8 +128,8 @@ def split_a_into_tf32(payload: ir.Operation, op: SplitAIntoTf32, rewriter: Rewri
     release_by_warps(launch, rewriter)
     erase_unused(operand.generate, rewriter)
     # Two descriptors of one buffer, with tiles of two sizes, have one cast.
-    for created in dict.fromkeys((operand.create, operand.cast, b.cast)):
-        if not users_of(created.results[0]):
-            rewriter.erase_op(created)
+    for item in dict.fromkeys((operand.create, operand.cast, b.cast)):
+        if not users_of(item.results[0]):
+            rewriter.erase_op(item)
     for buffer in dict.fromkeys((a_buffer, b_buffer)):
         erase_unread(buffer, rewriter)

@@ -42,18 +42,18 @@ def _the_mma(launch: ir.Operation) -> ir.Operation:
 
 def _erase_loads(launch: ir.Operation, descriptor: ir.Operation, rewriter: Rewriter) -> None:
     """Erases the loads by a TMA descriptor, and their bytes from those that a stage expects."""
-    loaded = 0
+    loaded_bytes = 0
     for user in users_of(descriptor.results[0]):
         if user.name == tma.LOAD:
             view = defining_op(user.operands[0])
             box = ir.MemRefType(view.results[0].type)
-            loaded += math.prod(box.shape) * types.byte_width(box.element_type)
+            loaded_bytes += math.prod(box.shape) * types.byte_width(box.element_type)
             rewriter.erase_op(user)
             erase_unused(view, rewriter)
         elif user.name == PREFETCH:
             rewriter.erase_op(user)
     for expect in walk(launch, tma.EXPECT):
-        tma.change_expected(expect, lambda bytes_: bytes_ - loaded)
+        tma.change_expected(expect, lambda bytes_: bytes_ - loaded_bytes)
 
 
 def _before_split_of_a(mma: ir.Operation) -> ir.InsertionPoint:
@@ -144,20 +144,20 @@ class _Parts:
             rewriter: of the transform op.
         """
         shape, small, stage = _shape(self.tiles[0])[1:], self.tiles[1].results[0], self._stage()
-        loaded = memory.subview(tile.buffer, [stage, 0, 0, 0], [1, *_shape(defining_op(tile.buffer))[1:]], drop=1)
-        views = [memory.reshape(loaded, shape), memory.subview(small, [stage, 0, 0, 0], [1, *shape], drop=1)]
+        large = memory.subview(tile.buffer, [stage, 0, 0, 0], [1, *_shape(defining_op(tile.buffer))[1:]], drop=1)
+        views = [memory.reshape(large, shape), memory.subview(small, [stage, 0, 0, 0], [1, *shape], drop=1)]
         for generate, view in zip(self.generates, views):
-            described = warpgroup_ops.describe_tile(generate.results[0].type, view, warpgroup_ops.swizzle_of(generate))
+            descriptor = warpgroup_ops.describe_tile(generate.results[0].type, view, warpgroup_ops.swizzle_of(generate))
             before = defining_op(generate.operands[0])
-            rewriter.replace_op(generate, [described])
+            rewriter.replace_op(generate, [descriptor])
             erase_unused(before, rewriter)
         return TransposedStage(views, self.thread_count, tile, stage)
 
     def erase(self, rewriter: Rewriter) -> None:
         """Erases the workspaces of the parts and what fills and loads them."""
-        for unused in (*self.descriptors, *self.casts):
-            if not users_of(unused.results[0]):
-                rewriter.erase_op(unused)
+        for item in (*self.descriptors, *self.casts):
+            if not users_of(item.results[0]):
+                rewriter.erase_op(item)
         rewriter.erase_op(self.writer)
         for part in self.parts:
             erase_unread(part, rewriter)

@@ -94,7 +94,7 @@ def _factors_of(product: ir.Operation) -> tuple[_Factor, _Factor] | None:
     inner = producer(terms[0]) if len(terms) == 1 else None
     if inner is None or inner.name != "arith.muli" or zero_points.factors_of(item) is not None:
         return None
-    found: list[_Factor] = []
+    factors: list[_Factor] = []
     casts = 0
     for place, operand in enumerate(inner.operands):
         names, value = [], operand
@@ -105,11 +105,11 @@ def _factors_of(product: ir.Operation) -> tuple[_Factor, _Factor] | None:
         if len(set(names)) > 1 or value != item.block.arguments[place] or bits is None or bits > _WIDEST_BITS:
             return None
         casts += len(names)
-        found.append(_Factor(item.inputs[place], bits, _UNSIGNED not in names))
+        factors.append(_Factor(item.inputs[place], bits, _UNSIGNED not in names))
     sums = _bits(item.yields[0])
     is_known = len(item.body) == casts + 2 and sums is not None and sums <= _WIDEST_SUMS_BITS
     is_multiplied = sums == _SUMS_BITS and _is_extended_before(product)
-    return (found[0], found[1]) if is_known and not is_multiplied else None
+    return (factors[0], factors[1]) if is_known and not is_multiplied else None
 
 
 def _is_extended_before(product: ir.Operation) -> bool:
@@ -124,7 +124,7 @@ def _narrowed(factor: _Factor) -> _Factor:
     Views and transposes between are created again, of the narrow integers, at the insertion point.
     """
     views: list[ir.Operation] = []
-    found, value = factor, factor.value
+    narrowest, value = factor, factor.value
     while (op := producer(value)) is not None:
         value = op.operands[0]
         if op.name == "linalg.transpose" or op.name in TENSOR_RESHAPES:
@@ -132,10 +132,10 @@ def _narrowed(factor: _Factor) -> _Factor:
             continue
         extension, bits = _extension(op), _bits(value)
         # A signed integer that is zero-extended later is another integer.
-        if bits is None or extension is None or (extension == _SIGNED and not found.is_signed):
+        if bits is None or extension is None or (extension == _SIGNED and not narrowest.is_signed):
             break
-        found = _Factor(_viewed(value, views), bits, extension == _SIGNED)
-    return found
+        narrowest = _Factor(_viewed(value, views), bits, extension == _SIGNED)
+    return narrowest
 
 
 def _viewed(value: ir.Value, views: Sequence[ir.Operation]) -> ir.Value:
@@ -248,11 +248,11 @@ def _check_sums(product: ir.Operation, bits: int, pairs: Sequence[tuple[_Digit, 
     item = bodies.structured(product)
     count = math.prod(size for loop, size in enumerate(item.sizes) if loop not in item.maps[-1])
     largest = max((128 if a.is_signed else 255) * (128 if b.is_signed else 255) for a, b in pairs)
-    most = ((1 << (_SUMS_BITS - 1)) - 1) // largest
-    if bits > _SUMS_BITS and count > most:
+    limit = ((1 << (_SUMS_BITS - 1)) - 1) // largest
+    if bits > _SUMS_BITS and count > limit:
         raise Refusal(
             product,
-            f"sums in i{bits} of {count} products; accepted: up to {most}, of which matrix units compute sums of "
+            f"sums in i{bits} of {count} products; accepted: up to {limit}, of which matrix units compute sums of "
             f"digits in i{_SUMS_BITS}",
         )
 

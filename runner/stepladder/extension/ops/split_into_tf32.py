@@ -12,7 +12,7 @@ class SplitIntoTf32(Tc.Operation, name="split_into_tf32"):
 
     The large part of an element is its first 11 bits, rounded to nearest, and the small part what is left. A
     `linalg.generic` before the launch writes both to workspaces, one for each part. Where the matrix is a copy in
-    a workspace itself, the op reads the source of the copy, which goes.
+    a workspace itself, the op reads the source of the copy, which is erased.
 
     Each stage has a tile of either part, which TMA loads alike, and `tc.warpgroup_mma_3xtf32` multiplies them.
 
@@ -35,7 +35,7 @@ def split_into_tf32(payload: ir.Operation, op: SplitIntoTf32, rewriter: Rewriter
     launch = launches.find_launch(payload)
     mma = the_mma(launch)
     generators = [defining_op(mma.operands[number]) for number in (0, 1)]
-    matrices = {create: Matrix(create) for create in (defining_op(each.operands[1]) for each in generators)}
+    matrices = {create: Matrix(create) for create in (defining_op(generator.operands[1]) for generator in generators)}
     parts: dict[ir.Value, list[ir.Value]] = {}
     descriptors: dict[ir.Operation, ir.Value] = {}
     for create, matrix in matrices.items():
@@ -43,7 +43,7 @@ def split_into_tf32(payload: ir.Operation, op: SplitIntoTf32, rewriter: Rewriter
             with ir.InsertionPoint(matrix.cast), matrix.cast.location:
                 parts[matrix.buffer] = parts_of(matrix.buffer, rewriter)
         descriptors[create] = matrix.split(*parts[matrix.buffer])
-    small = [add_small_tile(each, descriptors[defining_op(each.operands[1])]) for each in generators]
+    small = [add_small_tile(generator, descriptors[defining_op(generator.operands[1])]) for generator in generators]
     _expect_both(launch)
     with ir.InsertionPoint(mma), mma.location:
         total = warpgroup_ops.multiply_split(list(mma.operands)[:2], small, mma.operands[2])

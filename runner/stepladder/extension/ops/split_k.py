@@ -172,12 +172,12 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
             for condition, count in reduction.even_shares(thread_count):
                 with create_if(condition) if condition else nullcontext():
                     totals = [reduction.total(number) for number, _, _ in turns[:count]]
-                    for total, (runs, loaded) in zip(totals, ready):
-                        reduction.write(total, runs, loaded, rows_of_c)
+                    for total, (runs, operands) in zip(totals, ready):
+                        reduction.write(total, runs, operands, rows_of_c)
             if not reduction.is_even(thread_count):
-                for (number, own, limit), (runs, loaded) in zip(turns, ready):
+                for (number, own, limit), (runs, operands) in zip(turns, ready):
                     with create_if_below(own, limit):
-                        reduction.create(number, runs, loaded)
+                        reduction.create(number, runs, operands)
         else:
             workspace.arrive_and_wait()
             reduction.create_loop(threads.thread_id(), thread_count)

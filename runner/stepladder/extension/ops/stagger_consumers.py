@@ -56,13 +56,13 @@ def stagger_consumers(payload: ir.Operation, op: StaggerConsumers, rewriter: Rew
         warpgroup = threads.uniform_warpgroup_id()
         barrier = arith.addi(arith.index_cast(ir.IntegerType.get_signless(32), warpgroup), integer(_FIRST_BARRIER, 32))
         before = arith.subi(barrier, integer(1, 32))
-        both = integer(2 * WARPGROUP, 32)
+        thread_count = integer(2 * WARPGROUP, 32)
         follows = less_than(index(0), warpgroup)
         is_followed = less_than(warpgroup, index(consumers - 1))
     body = body_of(loop)
     with ir.InsertionPoint(operations_of(body)[0]), loop.location:
         waits = equal(body.arguments[0], index(lower + (count - op.steps.value) * step))
         with create_if(arith.andi(waits, follows)):
-            nvvm.barrier(barrier_id=before, number_of_threads=both)
+            nvvm.barrier(barrier_id=before, number_of_threads=thread_count)
     with ir.InsertionPoint.after(loop), loop.location, create_if(is_followed):
-        nvvm.barrier_arrive(both, barrier_id=barrier)
+        nvvm.barrier_arrive(thread_count, barrier_id=barrier)

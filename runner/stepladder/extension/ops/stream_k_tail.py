@@ -174,10 +174,10 @@ def _convert_to_waves(tiles: ir.Operation, loop: ir.Operation, partition: _Parti
         tile = arith.select(is_whole, own, arith.addi(split_tile, index(partition.first)))
         first = arith.select(is_whole, index(0), arith.subi(begin, before))
         last = arith.select(is_whole, index(partition.steps), arith.subi(finish, before))
-    selected = defining_op(tile)
+    selection = defining_op(tile)
     for use in list(wave.uses):
         user = use.owner.operation
-        if not (user.block == body and user.is_before_in_block(selected)):
+        if not (user.block == body and user.is_before_in_block(selection)):
             user.operands[use.operand_number] = tile
     _set_first_step(loop, first, step)
     with ir.InsertionPoint(loop), loop.location:

@@ -77,7 +77,7 @@ class _Transposer:
 
     def __init__(self, stores: list[ir.Operation]) -> None:
         self.views = {store: _transposed_view(store) for store in stores}
-        self.created: dict[ir.Operation, ir.Operation] = {}
+        self.transposes: dict[ir.Operation, ir.Operation] = {}
         self._stores = stores
 
     def value(self, value: ir.Value) -> ir.Value:
@@ -85,10 +85,10 @@ class _Transposer:
         op = producer(value)
         if op is None:
             raise Refusal(self._stores[0], "expected a result that a matmul computes")
-        if op not in self.created:
-            swapped = self._op(op)
-            self.created[op] = swapped
-        return self.created[op].results[ir.OpResult(value).result_number]
+        if op not in self.transposes:
+            transposed_op = self._op(op)
+            self.transposes[op] = transposed_op
+        return self.transposes[op].results[ir.OpResult(value).result_number]
 
     def _op(self, op: ir.Operation) -> ir.Operation:
         view = self._view_of(op)
@@ -106,9 +106,9 @@ class _Transposer:
             map_a, map_b, map_c = _maps_of(op)
             result = ir.AffineMap.get(3, 0, list(reversed(map_c.results)))
             maps = [with_swapped_loops(map_) for map_ in (map_b, map_a, result)]
-            created = self._created(op, [b, a, self.value(start)], _indexing_maps(maps))
-            _swap_factors(created.regions[0].blocks[0])
-            return created
+            product = self._created(op, [b, a, self.value(start)], _indexing_maps(maps))
+            _swap_factors(product.regions[0].blocks[0])
+            return product
         if op.name == "linalg.generic" and is_elementwise(op):
             return self._elementwise(op)
         raise Refusal(op, "expected a matmul, a fill or an elementwise op between the operands and C")
@@ -125,24 +125,24 @@ class _Transposer:
         maps = _maps_of(op)
         is_transposed = [number == 0 or number >= len(maps) - len(op.results) for number in range(len(maps))]
         operands = [self.value(operand) if own else operand for operand, own in zip(op.operands, is_transposed)]
-        swapped = [map_ if own else with_swapped_loops(map_) for map_, own in zip(maps, is_transposed)]
-        return self._created(op, operands, _indexing_maps(swapped))
+        new_maps = [map_ if own else with_swapped_loops(map_) for map_, own in zip(maps, is_transposed)]
+        return self._created(op, operands, _indexing_maps(new_maps))
 
     def _created(
-        self, op: ir.Operation, operands: list[ir.Value], changed: dict[str, ir.Attribute] | None = None
+        self, op: ir.Operation, operands: list[ir.Value], changes: dict[str, ir.Attribute] | None = None
     ) -> ir.Operation:
         """Returns an op like another one on other operands, to which the region of that one is moved."""
-        created = ir.Operation.create(
+        new_op = ir.Operation.create(
             op.name,
             results=[_transposed_type(result.type) for result in op.results],
             operands=operands,
-            attributes={**attributes_of(op), **(changed or {})},
+            attributes={**attributes_of(op), **(changes or {})},
             regions=len(op.regions),
             loc=op.location,
         )
-        for old, new in zip(op.regions, created.regions):
+        for old, new in zip(op.regions, new_op.regions):
             old.blocks[0].append_to(new)
-        return created
+        return new_op
 
 
 @transform_op(SwapOperands)
@@ -160,6 +160,6 @@ def swap_operands(payload: ir.Operation, op: SwapOperands, rewriter: Rewriter) -
                 None, result, transposer.views[store], restrict=True, writable=True
             )
         rewriter.erase_op(store)
-    for replaced in reversed(transposer.created):
-        if not any(list(value.uses) for value in replaced.results):
-            rewriter.erase_op(replaced)
+    for item in reversed(transposer.transposes):
+        if not any(list(value.uses) for value in item.results):
+            rewriter.erase_op(item)

@@ -75,8 +75,8 @@ def _inside(first: ir.Value, size: int, extent: int) -> Extent:
     """Returns how many of the `size` elements that begin at a multiple of `size` are below `extent`."""
     if extent % size == 0 or extent < size:
         return min(size, extent)
-    left = ir.AffineExpr.get_constant(extent) - ir.AffineExpr.get_symbol(0)
-    return affine.AffineMinOp(ir.AffineMap.get(0, 1, [left, ir.AffineExpr.get_constant(size)]), [first]).result
+    remaining = ir.AffineExpr.get_constant(extent) - ir.AffineExpr.get_symbol(0)
+    return affine.AffineMinOp(ir.AffineMap.get(0, 1, [remaining, ir.AffineExpr.get_constant(size)]), [first]).result
 
 
 def _fill(tile: ir.Value, marks: dict[str, ir.Attribute] | None = None) -> None:
@@ -127,12 +127,12 @@ class _Staging:
         Refusal: blocks of these extents cannot compute it.
     """
 
-    def __init__(self, product: TileProduct, block: tuple[int, int, int], whole: bool) -> None:
-        self.product, self.block, self.whole = product, block, whole
-        if whole:
+    def __init__(self, product: TileProduct, block: tuple[int, int, int], is_whole: bool) -> None:
+        self.product, self.block, self.is_whole = product, block, is_whole
+        if is_whole:
             _check_division(product, block)
             product.check_within()
-        self.extents = product.reach if whole else product.extents()
+        self.extents = product.reach if is_whole else product.extents()
 
     def write(self, rewriter: Rewriter) -> None:
         """Writes the product in place of the ops of the launch."""
@@ -159,7 +159,7 @@ class _Staging:
         a = self._view(product.a, (row, 0), (rows, k))
         b = self._view(product.b, (0, column), (k, columns))
         c = self._view(product.c, (row, column), (rows, columns))
-        if self.whole and not product.epilogue.ops:
+        if self.is_whole and not product.epilogue.ops:
             if product.from_zero:
                 _fill(c)
             self._write_steps((a, b, c), (rows, columns))

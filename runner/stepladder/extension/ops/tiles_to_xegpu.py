@@ -138,9 +138,9 @@ class _Conversion(Translation):
             return False
         convert = getattr(self, f"_{name}") if name in _FORMS else None
         if convert is None or "wg_map" in op.attributes:
-            what = "of work-groups" if convert is not None else "of this kind"
+            form = "of work-groups" if convert is not None else "of this kind"
             raise Refusal(
-                op, f"{op.name} {what} cannot be lowered to XeGPU here; accepted on subgroups: {', '.join(_FORMS)}"
+                op, f"{op.name} {form} cannot be lowered to XeGPU here; accepted on subgroups: {', '.join(_FORMS)}"
             )
         convert(op)
         return True
@@ -201,26 +201,26 @@ class _Conversion(Translation):
     def _at(self, tile: ir.Value) -> tuple[list[ir.Value], dict[str, ir.Attribute]]:
         """Returns the operands of an access to a tile (descriptor, offsets) and the attribute of dynamic offsets."""
         places = self.values[tile]
-        described = self.described[tile]
-        assert described.descriptor is not None  # of every tile with such an access
-        if described.type.is_transposed:
+        tile_view = self.described[tile]
+        assert tile_view.descriptor is not None  # of every tile with such an access
+        if tile_view.type.is_transposed:
             places = places[::-1]
-        return [described.descriptor, *places], {"const_offsets": ir.DenseI64ArrayAttr.get([_DYNAMIC] * 2)}
+        return [tile_view.descriptor, *places], {"const_offsets": ir.DenseI64ArrayAttr.get([_DYNAMIC] * 2)}
 
     def _load_tile(self, op: ir.Operation) -> None:
-        described = self.described[op.operands[0]]
-        tile = described.type
+        tile_view = self.described[op.operands[0]]
+        tile = tile_view.type
         if is_by_element(op):
-            assert described.matrix is not None  # of every tile with such an access
+            assert tile_view.matrix is not None  # of every tile with such an access
             check_scalars(op, tile.element)
             places, padding = self.values[op.operands[0]], padding_of(op, tile.element)
             self.values[op.results[0]] = [
-                load_column(described.matrix, at, described.sizes, tile.shape[0], padding)
+                load_column(tile_view.matrix, at, tile_view.sizes, tile.shape[0], padding)
                 for at in columns_at(places, tile.shape[1])
             ]
             return
         if tile.space != "global":
-            self._load_shared(op, described)
+            self._load_shared(op, tile_view)
             return
         if byte_width(tile.element) == 1 and not becomes_operand(op.results[0], 0, 1):
             raise Refusal(op, f"elements of {tile.element} are loaded as operands of products only")
@@ -231,7 +231,7 @@ class _Conversion(Translation):
         if reaches(op.results[0], "xetile.reduction") and not is_turned:
             attributes["layout"] = instruction(op, shape)
         elif is_turned and byte_width(tile.element) == 2:
-            if described.step % 2:
+            if tile_view.step % 2:
                 raise Refusal(
                     op,
                     f"elements of {tile.element} are transposed in pairs: the offset along the "
@@ -239,32 +239,32 @@ class _Conversion(Translation):
                 )
             if not becomes_operand(op.results[0], 1):
                 attributes["layout"] = transposed_words(op, shape)
-        loaded = _xegpu("load_nd", operands, [ir.VectorType.get(shape, tile.element)], attributes).results[0]
+        block = _xegpu("load_nd", operands, [ir.VectorType.get(shape, tile.element)], attributes).results[0]
         if tile.is_transposed:
-            loaded = vector.transpose(tile.vector, loaded, [1, 0])
+            block = vector.transpose(tile.vector, block, [1, 0])
         padding = padding_of(op, tile.element)
         if padding is not None:
             is_b = becomes_operand(op.results[0], 1)
             if is_b and reaches(op.results[0], "xetile.transpose"):
                 raise undistributed(op, "padding of a load whose xetile.transpose is B", "a tile of order [0, 1]")
-            loaded = padded(loaded, described.sizes, self.values[op.operands[0]], padding, is_b=is_b)
-        self.values[op.results[0]] = [loaded]
+            block = padded(block, tile_view.sizes, self.values[op.operands[0]], padding, is_b=is_b)
+        self.values[op.results[0]] = [block]
 
     def _within(self, op: ir.Operation, tile: ir.Value) -> tuple[list[ir.Value], dict[str, ir.Attribute]]:
         """Returns the operands of an access to shared local memory, which must be within it, and their attributes."""
-        described = self.described[tile]
-        check_within(op, described.type, described.sizes, self.values[tile], self.launch)
-        assert described.descriptor is not None  # of shared local memory
+        tile_view = self.described[tile]
+        check_within(op, tile_view.type, tile_view.sizes, self.values[tile], self.launch)
+        assert tile_view.descriptor is not None  # of shared local memory
         dynamic = ir.DenseI64ArrayAttr.get([_DYNAMIC] * 2)
-        return [described.descriptor, *self.values[tile]], {"const_offsets": dynamic}
+        return [tile_view.descriptor, *self.values[tile]], {"const_offsets": dynamic}
 
-    def _load_shared(self, op: ir.Operation, described: _Described) -> None:
+    def _load_shared(self, op: ir.Operation, tile_view: _Described) -> None:
         operands, attributes = self._within(op, op.operands[0])
         result = op.results[0]
         is_b = any(user.name == "xetile.tile_mma" and user.operands[1] == result for user in users_of(result))
-        shape = described.type.shape
+        shape = tile_view.type.shape
         attributes["layout"] = instruction(op, shape, COLUMNS) if is_b else instruction(op, shape)
-        self.values[result] = [_xegpu("load_matrix", operands, [described.type.vector], attributes).results[0]]
+        self.values[result] = [_xegpu("load_matrix", operands, [tile_view.type.vector], attributes).results[0]]
 
     def _store_tile(self, op: ir.Operation) -> None:
         tile = self.described[op.operands[1]].type
@@ -284,21 +284,21 @@ class _Conversion(Translation):
 
     def _update(self, op: ir.Operation, action: Callable[[ir.Value, ir.Value, list[ir.Value]], ir.Value]) -> None:
         """Lets lanes update the elements of a tile."""
-        values, described = self.standing(op.operands[0]), self.described[op.operands[1]]
-        element, matrix = described.type.element, described.matrix
+        values, tile_view = self.standing(op.operands[0]), self.described[op.operands[1]]
+        element, matrix = tile_view.type.element, tile_view.matrix
         assert matrix is not None  # of every tile with such an access
         check_scalars(op, element)
-        if len(values) != described.type.shape[1] and ir.VectorType(values[0].type).shape[1] % COLUMNS:
+        if len(values) != tile_view.type.shape[1] and ir.VectorType(values[0].type).shape[1] % COLUMNS:
             raise undistributed(
                 op,
-                f"{op.name} of {described.type.vector}",
+                f"{op.name} of {tile_view.type.vector}",
                 f"a multiple of {COLUMNS} columns, loaded columns, reductions along rows",
             )
         if element not in self.scratch:
             self.scratch[element] = make_scratch(self.launch, element)
         places = self.values[op.operands[1]]
         old = update_elements(
-            op, self.scratch[element], values, places, described.sizes, lambda number, at: action(number, matrix, at)
+            op, self.scratch[element], values, places, tile_view.sizes, lambda number, at: action(number, matrix, at)
         )
         if op.results:
             self.values[op.results[0]] = old
@@ -308,14 +308,14 @@ class _Conversion(Translation):
         if tile.space != "global":
             raise undistributed(op, "an update of shared local memory", "updates of global memory")
         if kind not in _ATOMIC.get(str(tile.element), ()):
-            accepted = "; ".join(f"{', '.join(names)} of {type_}" for type_, names in _ATOMIC.items())
-            raise undistributed(op, f"xetile.atomic_rmw by {kind} of {tile.element}", f"{accepted}")
+            accepted_kinds = "; ".join(f"{', '.join(names)} of {type_}" for type_, names in _ATOMIC.items())
+            raise undistributed(op, f"xetile.atomic_rmw by {kind} of {tile.element}", f"{accepted_kinds}")
         self._update(op, lambda number, base, at: memref.atomic_rmw(ATOMIC_KINDS.index(kind), number, base, at))
 
     def _scattered(self, op: ir.Operation, tile: ir.Value, mask: ir.Value) -> Scattered:
-        described = self.described[tile]
-        assert described.matrix is not None  # of every scatter tile
-        return Scattered(described.type, described.matrix, self.one(tile), self.whole(op, mask))
+        tile_view = self.described[tile]
+        assert tile_view.matrix is not None  # of every scatter tile
+        return Scattered(tile_view.type, tile_view.matrix, self.one(tile), self.whole(op, mask))
 
     def _load_gather(self, op: ir.Operation) -> None:
         access = self._scattered(op, op.operands[0], op.operands[1])
@@ -357,8 +357,8 @@ class _Conversion(Translation):
                 "a vector loaded from global memory without other uses (a store to a tile of order [0, 1] "
                 "transposes any vector)",
             )
-        transposed = vector.transpose(op.results[0].type, self.whole(op, op.operands[0]), [1, 0])
-        self.values[op.results[0]] = [transposed]
+        result = vector.transpose(op.results[0].type, self.whole(op, op.operands[0]), [1, 0])
+        self.values[op.results[0]] = [result]
 
     def _broadcast(self, op: ir.Operation) -> None:
         self.values[op.results[0]] = broadcasted(op, self.standing(op.operands[0]))

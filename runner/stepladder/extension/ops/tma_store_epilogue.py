@@ -3,8 +3,9 @@
 from stepladder.extension.lib import launches, memory
 from stepladder.extension.lib.control_flow import enclosing_loops
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.epilogues import epilogue, warpgroup_reductions
+from stepladder.extension.lib.epilogues import warpgroup_reductions
 from stepladder.extension.lib.epilogues.box_stores import BoxStore
+from stepladder.extension.lib.epilogues.epilogue import find_epilogues
 from stepladder.extension.lib.epilogues.stores_in_flight import in_flight
 from stepladder.extension.lib.epilogues.transposed_box_stores import TransposedBoxStore
 from stepladder.mlir.bindings import ir
@@ -49,23 +50,23 @@ class TmaStoreEpilogue(Tc.Operation, name="tma_store_epilogue"):
 def tma_store_epilogue(payload: ir.Operation, op: TmaStoreEpilogue, rewriter: Rewriter) -> None:
     """Rewrites the epilogues of the one launch below `payload`; see the op."""
     launch = launches.find_launch(payload)
-    for found in epilogue.find_epilogues(launch):
-        outputs = [0] if found.elementwise is None else found.elementwise.stored
-        kind = TransposedBoxStore if memory.is_transposed(found.c_tile) else BoxStore
+    for epilogue in find_epilogues(launch):
+        outputs = [0] if epilogue.elementwise is None else epilogue.elementwise.stored
+        kind = TransposedBoxStore if memory.is_transposed(epilogue.c_tile) else BoxStore
         # C last: the other results may be computed from what it held.
         stores = [
-            kind(found, launch, op.stages.value, op.warpgroups.value, op.group.value, result)
+            kind(epilogue, launch, op.stages.value, op.warpgroups.value, op.group.value, result)
             for result in reversed(outputs)
         ]
         if op.copies_operand.value and len(stores) == 1:
             stores[0].copy_operand()
-        loops = enclosing_loops(found.consumer)
-        with ir.InsertionPoint(found.consumer), found.consumer.location:
+        loops = enclosing_loops(epilogue.consumer)
+        with ir.InsertionPoint(epilogue.consumer), epilogue.consumer.location:
             # Before the stores: a reduction may read the previous value of C.
-            warpgroup_reductions.reduce_accumulators(payload, found)
+            warpgroup_reductions.reduce_accumulators(payload, epilogue)
             for store in stores:
                 store.create(in_flight(stores))
-        with ir.InsertionPoint.after(loops[0] if loops else found.consumer), found.consumer.location:
+        with ir.InsertionPoint.after(loops[0] if loops else epilogue.consumer), epilogue.consumer.location:
             stores[-1].create_final_wait()
-        found.erase(rewriter)
-        warpgroup_reductions.erase_reduced(found, rewriter)
+        epilogue.erase(rewriter)
+        warpgroup_reductions.erase_reduced(epilogue, rewriter)

@@ -41,15 +41,15 @@ def transpose_by_words(payload: ir.Operation, op: TransposeByWords, rewriter: Re
 
 def _of_words(descriptor: ir.Value, load: ir.Operation) -> ir.Value:
     """Returns a descriptor of the same block as words."""
-    created = producer(descriptor)
-    found = _sizes(created) if created is not None and created.name == "xegpu.create_nd_tdesc" else None
-    if created is None or found is None:
+    creation = producer(descriptor)
+    sizes = _sizes(creation) if creation is not None and creation.name == "xegpu.create_nd_tdesc" else None
+    if creation is None or sizes is None:
         raise Refusal(load, "the block is transposed by words of a descriptor with constant sizes, made in the kernel")
-    (rows, columns), pitch = found
+    (rows, columns), pitch = sizes
     height, width = _block(descriptor.type)
     type_ = ir.Type.parse(f"!xegpu.tensor_desc<{height}x{width // _EACH}xi{_WORD}>")
-    with ir.InsertionPoint(created), created.location:
-        address = created.operands[0]
+    with ir.InsertionPoint(creation), creation.location:
+        address = creation.operands[0]
         if isinstance(address.type, ir.MemRefType):
             start = memref.extract_aligned_pointer_as_index(address)
             address = arith.index_cast(ir.IntegerType.get_signless(64), start)
@@ -68,12 +68,12 @@ def _block(type_: ir.Type) -> tuple[int, int]:
     return int(rows), int(columns)
 
 
-def _sizes(created: ir.Operation) -> tuple[list[int], int] | None:
+def _sizes(creation: ir.Operation) -> tuple[list[int], int] | None:
     """Returns rows and columns of a matrix, and the elements between rows; None if they are no constants."""
-    base = created.operands[0].type
+    base = creation.operands[0].type
     if not isinstance(base, ir.MemRefType):
-        parts = [list(ir.DenseI64ArrayAttr(created.attributes[name])) for name in ("const_shape", "const_strides")]
-        return (parts[0], parts[1][0]) if len(created.operands) == 1 else None
+        parts = [list(ir.DenseI64ArrayAttr(creation.attributes[name])) for name in ("const_shape", "const_strides")]
+        return (parts[0], parts[1][0]) if len(creation.operands) == 1 else None
     strides = strides_of(base)
     _, offset = base.get_strides_and_offset()
     if not base.has_static_shape or strides is None or strides[0] is None or offset != 0:
@@ -84,12 +84,12 @@ def _sizes(created: ir.Operation) -> tuple[list[int], int] | None:
 def _load(load: ir.Operation, descriptor: ir.Value, rewriter: Rewriter) -> None:
     """Replaces a load by one of words."""
     type_ = ir.VectorType(load.results[0].type)
-    words = ir.VectorType.get([type_.shape[0] // _EACH], ir.IntegerType.get_signless(_WORD))
+    word_vector = ir.VectorType.get([type_.shape[0] // _EACH], ir.IntegerType.get_signless(_WORD))
     row, column = list(load.operands)[1:]
     with ir.InsertionPoint(load), load.location:
         place = arith.shrui(column, index(_EACH.bit_length() - 1))
-        loaded = ir.Operation.create(
-            "xegpu.load_nd", results=[words], operands=[descriptor, row, place], attributes=attributes_of(load)
+        new_load = ir.Operation.create(
+            "xegpu.load_nd", results=[word_vector], operands=[descriptor, row, place], attributes=attributes_of(load)
         )
-        load.results[0].replace_all_uses_with(vector.bitcast(type_, loaded.results[0]))
+        load.results[0].replace_all_uses_with(vector.bitcast(type_, new_load.results[0]))
     rewriter.erase_op(load)

@@ -57,12 +57,12 @@ def _transposed(buffer: ir.Value) -> ir.Value:
     *batch, rows, columns = type_.shape
     (*outer, stride, _), offset = type_.get_strides_and_offset()
     layout = ir.StridedLayoutAttr.get(offset, [*outer, 1, stride])
-    transposed = ir.MemRefType.get([*batch, columns, rows], type_.element_type, layout, type_.memory_space)
+    transposed_type = ir.MemRefType.get([*batch, columns, rows], type_.element_type, layout, type_.memory_space)
     dims = [ir.AffineExpr.get_dim(number) for number in range(type_.rank)]
     permutation = ir.AffineMap.get(type_.rank, 0, [*dims[:-2], dims[-1], dims[-2]])
-    source = memref.transpose(transposed, buffer, ir.AffineMapAttr.get(permutation))
-    padded = padded_columns(rows, types.byte_width(type_.element_type))
-    workspace = create_workspace(ir.MemRefType.get([*batch, columns, padded], type_.element_type))
+    source = memref.transpose(transposed_type, buffer, ir.AffineMapAttr.get(permutation))
+    pitch = padded_columns(rows, types.byte_width(type_.element_type))
+    workspace = create_workspace(ir.MemRefType.get([*batch, columns, pitch], type_.element_type))
     view = memory.subview(workspace, [0] * type_.rank, [*batch, columns, rows])
     create_copy(source, view)
     return view
@@ -105,7 +105,7 @@ def _transpose(matmul: ir.Operation, copies: dict[ir.Value, ir.Value], rewriter:
         width = types.byte_width(ir.MemRefType(buffer.type).element_type)
         return maps[number].results[-1] != k and width != _AS_THEY_ARE
 
-    transposed = read_from_workspaces(matmul, needs_transpose, _transposed, rewriter, copies)
-    if transposed:
-        maps = [_swapped(map_) if number in transposed else map_ for number, map_ in enumerate(maps)]
+    numbers = read_from_workspaces(matmul, needs_transpose, _transposed, rewriter, copies)
+    if numbers:
+        maps = [_swapped(map_) if number in numbers else map_ for number, map_ in enumerate(maps)]
         _set_maps(matmul, maps, rewriter)

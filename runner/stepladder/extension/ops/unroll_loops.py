@@ -60,7 +60,7 @@ def _unrolled(loop: ir.Operation, iterations: range) -> list[ir.Value]:
     values = list(loop.operands)[BOUNDS:]
     with ir.InsertionPoint(loop), loop.location:
         for number in iterations:
-            known: dict[ir.Value, ir.Value] = dict(zip(block.arguments, [index(number), *values]))
-            new = clone_ops(ops, known, ir.InsertionPoint(loop))
+            mapping: dict[ir.Value, ir.Value] = dict(zip(block.arguments, [index(number), *values]))
+            new = clone_ops(ops, mapping, ir.InsertionPoint(loop))
             values = [new.get(value, value) for value in end.operands]
     return values

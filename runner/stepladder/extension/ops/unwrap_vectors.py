@@ -41,8 +41,8 @@ def unwrap_vectors(payload: ir.Operation, op: UnwrapVectors, rewriter: Rewriter)
                     _retype_constant(inner)
                     _retype(result)
         for move in moves:
-            kept = move.operands[0 if move.name == "llvm.extractelement" else 1]
-            move.results[0].replace_all_uses_with(kept)
+            operand = move.operands[0 if move.name == "llvm.extractelement" else 1]
+            move.results[0].replace_all_uses_with(operand)
             rewriter.erase_op(move)
 
 

@@ -59,7 +59,7 @@ def _half(sums: ir.Type) -> ir.Type:
 
 def _common(a: ir.Type, b: ir.Type, sums: ir.Type, fp8: int) -> ir.Type | None:
     """Returns the type that two operands are cast to; None where they stay as they are."""
-    if not all(isinstance(each, ir.FloatType) for each in (a, b, sums)):
+    if not all(isinstance(type_, ir.FloatType) for type_ in (a, b, sums)):
         return None
     narrow, wide = sorted((bit_width(a), bit_width(b)))
     if isinstance(sums, ir.F64Type) or wide > bit_width(sums) >= _HALF_BITS:
@@ -171,10 +171,10 @@ def _with_sums_of_f32(product: ir.Operation, rewriter: Rewriter) -> ir.Operation
 
 def _prepare_fp8(product: ir.Operation, fp8: int, rewriter: Rewriter) -> None:
     """Has ops of their own extend fp8 to f16, where the payload has extended it and no kernel multiplies it."""
-    found = [_extension_of_fp8(value) for value in list(product.operands)[:2]]
-    extensions = [op for op in found if op is not None and PREPARED not in op.attributes]
+    extension_ops = [_extension_of_fp8(value) for value in list(product.operands)[:2]]
+    extensions = [op for op in extension_ops if op is not None and PREPARED not in op.attributes]
     types = [element_of(op.operands[0].type) for op in extensions]
-    if len(types) < len(found) or _is_multiplied(types[0], types[1], element_of(product.operands[2].type), fp8):
+    if len(types) < len(extension_ops) or _is_multiplied(types[0], types[1], element_of(product.operands[2].type), fp8):
         return
     for op in dict.fromkeys(extensions):
         first = next((inner for inner in operations_of(op.regions[0].blocks[0]) if inner.name == _EXTENSION), None)

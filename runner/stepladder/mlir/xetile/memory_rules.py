@@ -27,7 +27,7 @@ def init_tile(op: ir.Operation) -> None:
         op: `xetile.init_tile`.
 
     Raises:
-        Wrong: operands and result that do not go together; says what would be right.
+        Wrong: operands and result that do not match; the message names what is accepted.
     """
     tile = read_tile(op.results[0].type)
     (base,), offsets, shape, strides = segments(op)
@@ -77,8 +77,8 @@ def _check_memref(tile: TileType, type_: ir.MemRefType) -> None:
         )
     if not fits[tile.order] and any(fits.values()):
         right = [1, 0] if fits[1, 0] else [0, 1]
-        how = "row-major" if fits[1, 0] else "column-major"
-        raise Wrong(f"the memref is {how}, and the tile has order = {list(tile.order)}: expected order = {right}")
+        layout = "row-major" if fits[1, 0] else "column-major"
+        raise Wrong(f"the memref is {layout}, and the tile has order = {list(tile.order)}: expected order = {right}")
 
 
 def _stride(number: int | None) -> str:
@@ -91,11 +91,11 @@ def _check_given_strides(tile: TileType, strides: list[ir.Value]) -> None:
     owner = strides[place].owner
     if isinstance(owner, ir.Block) or owner.name != "arith.constant":
         return
-    found = ir.IntegerAttr(owner.attributes["value"]).value
-    if found != 1:
+    stride = ir.IntegerAttr(owner.attributes["value"]).value
+    if stride != 1:
         raise Wrong(
             f"with order = {list(tile.order)}, stride {len(strides) + place} must be 1, since that dimension is "
-            f"contiguous, and it is {found}"
+            f"contiguous, and it is {stride}"
         )
 
 
@@ -106,10 +106,10 @@ def _scatter_tile(tile: TileType, base: ir.Value, offsets: list[ir.Value], other
         raise Wrong(f"a scatter tile is of a memref of one dimension, not of {base.type}")
     if base.type.element_type != tile.element:
         raise Wrong(f"the tile has elements of {tile.element}, and those of the memref are {base.type.element_type}")
-    wanted = f"vector<{'x'.join(map(str, tile.shape))}xindex>"
-    if len(offsets) != 1 or str(offsets[0].type) != wanted:
-        found = ", ".join(str(offset.type) for offset in offsets) or "no offsets"
-        raise Wrong(f"a scatter tile has an offset for each element, a {wanted}, not {found}")
+    expected = f"vector<{'x'.join(map(str, tile.shape))}xindex>"
+    if len(offsets) != 1 or str(offsets[0].type) != expected:
+        types = ", ".join(str(offset.type) for offset in offsets) or "no offsets"
+        raise Wrong(f"a scatter tile has an offset for each element, a {expected}, not {types}")
     if others:
         raise Wrong("a scatter tile has neither shape nor strides: leave out those operands")
 
@@ -149,10 +149,10 @@ def _scatter_operand(op: ir.Operation, value: ir.Value, otherwise: str) -> TileT
     return read_tile(value.type)
 
 
-def _check_content(tile: TileType, type_: ir.Type, what: str) -> None:
+def _check_content(tile: TileType, type_: ir.Type, role: str) -> None:
     if type_ != tile.vector:
         raise Wrong(
-            f"the {what} is {type_}, and the tile holds {tile.vector}: both have the same dimensions, in any order"
+            f"the {role} is {type_}, and the tile holds {tile.vector}: both have the same dimensions, in any order"
         )
 
 
@@ -160,9 +160,9 @@ def _check_padding(op: ir.Operation, element: ir.Type) -> None:
     if "padding" not in op.attributes:
         return
     padding = op.attributes["padding"]
-    wanted = ir.FloatAttr if isinstance(element, ir.FloatType) else ir.IntegerAttr
-    if not isinstance(padding, wanted):
-        kind = "a floating-point number" if wanted is ir.FloatAttr else "an integer"
+    attribute_class = ir.FloatAttr if isinstance(element, ir.FloatType) else ir.IntegerAttr
+    if not isinstance(padding, attribute_class):
+        kind = "a floating-point number" if attribute_class is ir.FloatAttr else "an integer"
         raise Wrong(f"padding = {padding} is not {kind}, as the elements of {element} are")
 
 
@@ -173,7 +173,7 @@ def load_tile(op: ir.Operation) -> None:
         op: `xetile.load_tile`.
 
     Raises:
-        Wrong: a tile, a result or a padding that does not go together; says what would be right.
+        Wrong: a tile, a result or a padding that does not match; the message names what is accepted.
     """
     tile = _block_tile(op, op.operands[0], "xetile.load_gather loads it")
     _check_content(tile, op.results[0].type, "result")
@@ -181,13 +181,13 @@ def load_tile(op: ir.Operation) -> None:
 
 
 def _check_map(value: ir.Value, tile: TileType) -> None:
-    found = map_of(value)
-    if found is None or found == tile.wg:
+    wg_map = map_of(value)
+    if wg_map is None or wg_map == tile.wg:
         return
     if tile.wg is None:
-        raise Wrong(f"the value is distributed by {found}, and the tile has no wg: a tile of a work-group has one")
+        raise Wrong(f"the value is distributed by {wg_map}, and the tile has no wg: a tile of a work-group has one")
     raise Wrong(
-        f"the value is distributed by {found}, and the tile by {tile.wg}: xetile.convert_layout gives the value the "
+        f"the value is distributed by {wg_map}, and the tile by {tile.wg}: xetile.convert_layout gives the value the "
         "tile's map"
     )
 
@@ -199,7 +199,7 @@ def store_tile(op: ir.Operation) -> None:
         op: `xetile.store_tile`.
 
     Raises:
-        Wrong: a value, a tile or a map that does not go together, or a padding; says what would be right.
+        Wrong: a value, a tile or a map that does not match, or a padding; the message names what is accepted.
     """
     tile = _block_tile(op, op.operands[1], "xetile.store_scatter stores to it")
     _check_content(tile, op.operands[0].type, "value")
@@ -249,13 +249,13 @@ def atomic_rmw(op: ir.Operation) -> None:
         op: `xetile.atomic_rmw`.
 
     Raises:
-        Wrong: a tile, a value or a kind of update that does not go together; says what would be right.
+        Wrong: a tile, a value or a kind of update that does not match; the message names what is accepted.
     """
     tile = _block_tile(op, op.operands[1], "an atomic update is of a block")
     _check_content(tile, op.operands[0].type, "value")
     _check_content(tile, op.results[0].type, "result")
     attribute = op.attributes.get("kind")
-    allowed = [
+    supported_kinds = [
         kind
         for kind in ATOMIC_KINDS
         if kind in _EITHER or (kind in _OF_FLOATS) == isinstance(tile.element, ir.FloatType)
@@ -265,9 +265,10 @@ def atomic_rmw(op: ir.Operation) -> None:
         kind = attribute.value
     elif isinstance(attribute, ir.IntegerAttr) and attribute.value in range(len(ATOMIC_KINDS)):
         kind = ATOMIC_KINDS[attribute.value]
-    if kind not in allowed:
+    if kind not in supported_kinds:
         raise Wrong(
-            f"kind = {attribute} is not supported for elements of {tile.element}; accepted: {', '.join(allowed)}"
+            f"kind = {attribute} is not supported for elements of {tile.element}; accepted: "
+            f"{', '.join(supported_kinds)}"
         )
     _check_map(op.operands[0], tile)
     if tile.wg is not None and tile.wg.shares(tile.shape):
@@ -278,9 +279,9 @@ def atomic_rmw(op: ir.Operation) -> None:
 
 
 def _check_mask(tile: TileType, mask: ir.Value) -> None:
-    wanted = f"vector<{'x'.join(map(str, tile.shape))}xi1>"
-    if str(mask.type) != wanted:
-        raise Wrong(f"the mask is {mask.type}, and the tile needs a {wanted}")
+    expected = f"vector<{'x'.join(map(str, tile.shape))}xi1>"
+    if str(mask.type) != expected:
+        raise Wrong(f"the mask is {mask.type}, and the tile needs a {expected}")
 
 
 def load_gather(op: ir.Operation) -> None:
@@ -290,7 +291,7 @@ def load_gather(op: ir.Operation) -> None:
         op: `xetile.load_gather`.
 
     Raises:
-        Wrong: a tile, a mask, a result or a padding that does not go together; says what would be right.
+        Wrong: a tile, a mask, a result or a padding that does not match; the message names what is accepted.
     """
     tile = _scatter_operand(op, op.operands[0], "xetile.load_tile")
     _check_mask(tile, op.operands[1])
@@ -305,7 +306,7 @@ def store_scatter(op: ir.Operation) -> None:
         op: `xetile.store_scatter`.
 
     Raises:
-        Wrong: a tile, a mask or a value that does not go together, or a padding; says what would be right.
+        Wrong: a tile, a mask or a value that does not match, or a padding; the message names what is accepted.
     """
     tile = _scatter_operand(op, op.operands[2], "xetile.store_tile")
     _check_mask(tile, op.operands[1])

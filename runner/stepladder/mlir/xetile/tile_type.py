@@ -52,32 +52,32 @@ def is_tile(type_: ir.Type) -> bool:
     return str(type_).startswith("!xetile.tile<")
 
 
-def numbers(attribute: ir.Attribute, what: str, count: int | None = None) -> tuple[int, ...]:
+def numbers(attribute: ir.Attribute, name: str, count: int | None = None) -> tuple[int, ...]:
     """Returns the integers of an array attribute.
 
     Args:
         attribute: of any kind.
-        what: its name, for the message.
+        name: its name, for the message.
         count: how many there must be; None for any.
 
     Raises:
         Wrong: it is none of so many integers.
     """
     example = "[8, 4]" if count == 2 else "[1]"
-    if not isinstance(attribute, ir.ArrayAttr) or not all(isinstance(one, ir.IntegerAttr) for one in attribute):
-        raise Wrong(f"{what} = {attribute} is not a list of integers, such as {example}")
-    found = tuple(ir.IntegerAttr(one).value for one in attribute)
-    if count is not None and len(found) != count:
-        raise Wrong(f"{what} has {len(found)} entries, expected {count}, such as {example}")
-    return found
+    if not isinstance(attribute, ir.ArrayAttr) or not all(isinstance(element, ir.IntegerAttr) for element in attribute):
+        raise Wrong(f"{name} = {attribute} is not a list of integers, such as {example}")
+    values = tuple(ir.IntegerAttr(element).value for element in attribute)
+    if count is not None and len(values) != count:
+        raise Wrong(f"{name} has {len(values)} entries, expected {count}, such as {example}")
+    return values
 
 
-def _fields(attribute: ir.Attribute, known: tuple[str, ...], what: str) -> dict[str, ir.Attribute]:
+def _fields(attribute: ir.Attribute, accepted: tuple[str, ...], label: str) -> dict[str, ir.Attribute]:
     dictionary = ir.DictAttr(ir.DynamicAttr(attribute).params[0])
     fields = {entry.name: entry.attr for entry in (dictionary[number] for number in range(len(dictionary)))}
-    unknown = [name for name in fields if name not in known]
+    unknown = [name for name in fields if name not in accepted]
     if unknown:
-        raise Wrong(f"{what} has no parameter '{unknown[0]}': its parameters are {', '.join(known)}")
+        raise Wrong(f"{label} has no parameter '{unknown[0]}': its parameters are {', '.join(accepted)}")
     return fields
 
 
@@ -97,15 +97,15 @@ def read_wg_map(attribute: ir.Attribute) -> WgMap:
         )
     names = ("sg_layout", "sg_data")
     fields = _fields(attribute, names, "wg_map")
-    found = []
+    pairs = []
     for name in names:
         if name not in fields:
             raise Wrong(f"wg_map has no {name}: sg_layout and sg_data are both needed")
         pair = numbers(fields[name], name, 2)
         if min(pair) < 1:
             raise Wrong(f"{name} = {list(pair)} has a number below 1")
-        found.append((pair[0], pair[1]))
-    return WgMap(*found)
+        pairs.append((pair[0], pair[1]))
+    return WgMap(*pairs)
 
 
 def read_tile(type_: ir.Type) -> TileType:

@@ -15,10 +15,10 @@ REDUCTIONS = {
 }
 
 
-def _vector(value: ir.Value, what: str) -> ir.VectorType:
+def _vector(value: ir.Value, role: str) -> ir.VectorType:
     type_ = value.type
     if not isinstance(type_, ir.VectorType) or type_.rank != 2 or type_.scalable:
-        raise Wrong(f"{what} is {type_}; expected a vector of two static dimensions")
+        raise Wrong(f"{role} is {type_}; expected a vector of two static dimensions")
     return type_
 
 
@@ -28,23 +28,23 @@ def _result_map(op: ir.Operation, derived: WgMap | None) -> WgMap | None:
     Args:
         derived: the map that the result would have by those of the operands, None if they have none.
     """
-    found = map_attribute(op)
-    if found is None and derived is not None:
+    wg_map = map_attribute(op)
+    if wg_map is None and derived is not None:
         raise Wrong(f"its operands are distributed to subgroups, and it has no wg_map: wg_map = {derived} is derived")
-    if found is not None:
-        found.check_shape(ir.VectorType(op.results[0].type).shape)
-    return found
+    if wg_map is not None:
+        wg_map.check_shape(ir.VectorType(op.results[0].type).shape)
+    return wg_map
 
 
 def _check_operand(op: ir.Operation, number: int, name: str, derived: WgMap, attribute: str = "") -> None:
-    """Checks the map of an operand, its own and the one that an attribute says, against the derived one."""
-    given = map_attribute(op, attribute) if attribute else None
-    if given is not None and given != derived:
-        raise Wrong(f"{attribute} is {given}, and the map derived from wg_map is {derived}")
-    found = map_of(op.operands[number])
-    if found is not None and found != derived:
+    """Checks the map of an operand, its own and that of an attribute, against the derived one."""
+    stated_map = map_attribute(op, attribute) if attribute else None
+    if stated_map is not None and stated_map != derived:
+        raise Wrong(f"{attribute} is {stated_map}, and the map derived from wg_map is {derived}")
+    wg_map = map_of(op.operands[number])
+    if wg_map is not None and wg_map != derived:
         raise Wrong(
-            f"{name} is distributed by {found}, and the map derived from wg_map is {derived}: xetile.convert_layout "
+            f"{name} is distributed by {wg_map}, and the map derived from wg_map is {derived}: xetile.convert_layout "
             "gives it that"
         )
     derived.check_shape(_vector(op.operands[number], name).shape)
@@ -57,7 +57,7 @@ def tile_mma(op: ir.Operation) -> None:
         op: `xetile.tile_mma`.
 
     Raises:
-        Wrong: shapes, element types or maps that do not go together; says what would be right.
+        Wrong: shapes, element types or maps that do not match; the message names what is accepted.
     """
     names = ("A", "B", "C")
     vectors = [_vector(value, name) for value, name in zip(op.operands, names)]
@@ -74,8 +74,8 @@ def tile_mma(op: ir.Operation) -> None:
         raise Wrong(f"A has elements of {a.element_type} and B of {b.element_type}: they must have the same type")
     _check_sums(a.element_type, d.element_type)
     maps = [map_of(value) for value in list(op.operands)[:2]]
-    both = WgMap(maps[0].sg_layout, (maps[0].sg_data[0], maps[1].sg_data[1])) if maps[0] and maps[1] else None
-    wg = _result_map(op, both)
+    wg_map = WgMap(maps[0].sg_layout, (maps[0].sg_data[0], maps[1].sg_data[1])) if maps[0] and maps[1] else None
+    wg = _result_map(op, wg_map)
     if wg is None:
         return
     _check_operand(op, 0, "A", WgMap(wg.sg_layout, (wg.sg_data[0], k)), "wg_map_a")
@@ -106,7 +106,7 @@ def transpose(op: ir.Operation) -> None:
         op: `xetile.transpose`.
 
     Raises:
-        Wrong: a permutation, shapes, element types or maps that do not go together; says what would be right.
+        Wrong: a permutation, shapes, element types or maps that do not match; the message names what is accepted.
     """
     source, result = _vector(op.operands[0], "the source"), _vector(op.results[0], "the result")
     permutation = numbers(op.attributes["permutation"], "permutation") if "permutation" in op.attributes else ()
@@ -116,16 +116,23 @@ def transpose(op: ir.Operation) -> None:
     rows, columns = source.shape
     if list(result.shape) != [columns, rows]:
         raise Wrong(f"the source is {rows} x {columns}: the result is {columns} x {rows}, not {_size(result)}")
-    found = map_of(op.operands[0])
-    wg = _result_map(op, found.transposed if found else None)
+    source_map = map_of(op.operands[0])
+    wg = _result_map(op, source_map.transposed if source_map else None)
     if wg is None:
         return
-    for given, what in ((map_attribute(op, "wg_map_source"), "wg_map_source"), (found, "the map of the source")):
+    for stated_map, role in (
+        (map_attribute(op, "wg_map_source"), "wg_map_source"),
+        (source_map, "the map of the source"),
+    ):
         # In registers, where each subgroup owns the transposed block already; else through shared local memory.
-        if given is not None and given != wg.transposed and not wg.owns_alike(given, result.shape, transposed=True):
+        if (
+            stated_map is not None
+            and stated_map != wg.transposed
+            and not wg.owns_alike(stated_map, result.shape, transposed=True)
+        ):
             raise Wrong(
-                f"{what} is {given}, and the map derived from wg_map is {wg.transposed}: another one is right only if "
-                "each subgroup owns the transpose of what it owns of the source"
+                f"{role} is {stated_map}, and the map derived from wg_map is {wg.transposed}: another one is right "
+                "only if each subgroup owns the transpose of what it owns of the source"
             )
 
 
@@ -151,41 +158,43 @@ def reduction(op: ir.Operation) -> None:
         op: `xetile.reduction`.
 
     Raises:
-        Wrong: a kind, a dimension, shapes or maps that do not go together; says what would be right.
+        Wrong: a kind, a dimension, shapes or maps that do not match; the message names what is accepted.
     """
     source, result = _vector(op.operands[0], "the source"), _vector(op.results[0], "the result")
     axis = _dimension(op)
     _check_elements(source, result)
     text = str(op.attributes["kind"]) if "kind" in op.attributes else ""
-    allowed = REDUCTIONS[isinstance(source.element_type, ir.FloatType)]
-    if not text.startswith("#vector.kind<") or keyword(text) not in allowed:
+    supported_kinds = REDUCTIONS[isinstance(source.element_type, ir.FloatType)]
+    if not text.startswith("#vector.kind<") or keyword(text) not in supported_kinds:
         raise Wrong(
             f"kind = {text or 'none'} is not supported for elements of {source.element_type}; accepted: "
-            f"#vector.kind<...> of {', '.join(allowed)}"
+            f"#vector.kind<...> of {', '.join(supported_kinds)}"
         )
     size = size_attribute(op, "reduction_size")
     length = source.shape[axis]
     if size is not None and length % size:
         raise Wrong(f"reduction_size = {size} does not divide the {length} elements of dimension {axis}")
-    wanted = list(_replaced((source.shape[0], source.shape[1]), axis, length // (size or length)))
-    if list(result.shape) != wanted:
-        raise Wrong(f"the result is {_size(result)}, expected {wanted[0]} x {wanted[1]}")
-    found = map_of(op.operands[0])
-    if found is not None and found.sg_data[axis] % (size or length):
-        what = f"a multiple of reduction_size = {size}" if size else f"the {length} elements that are reduced"
+    expected_shape = list(_replaced((source.shape[0], source.shape[1]), axis, length // (size or length)))
+    if list(result.shape) != expected_shape:
+        raise Wrong(f"the result is {_size(result)}, expected {expected_shape[0]} x {expected_shape[1]}")
+    source_map = map_of(op.operands[0])
+    if source_map is not None and source_map.sg_data[axis] % (size or length):
+        requirement = f"a multiple of reduction_size = {size}" if size else f"the {length} elements that are reduced"
         raise Wrong(
-            f"the source is distributed by {found}: sg_data[{axis}] must be {what}, since a subgroup reduces what it "
-            "owns; xetile.convert_layout gives the source such a map"
+            f"the source is distributed by {source_map}: sg_data[{axis}] must be {requirement}, since a subgroup "
+            "reduces what it owns; xetile.convert_layout gives the source such a map"
         )
-    derived = (
-        WgMap(found.sg_layout, _replaced(found.sg_data, axis, found.sg_data[axis] // (size or length)))
-        if found
+    result_map = (
+        WgMap(source_map.sg_layout, _replaced(source_map.sg_data, axis, source_map.sg_data[axis] // (size or length)))
+        if source_map
         else None
     )
-    wg = _result_map(op, derived)
+    wg = _result_map(op, result_map)
     if wg is not None:
-        whole = wg.sg_data[axis] * size if size else length
-        _check_operand(op, 0, "the source", WgMap(wg.sg_layout, _replaced(wg.sg_data, axis, whole)), "wg_map_source")
+        source_size = wg.sg_data[axis] * size if size else length
+        _check_operand(
+            op, 0, "the source", WgMap(wg.sg_layout, _replaced(wg.sg_data, axis, source_size)), "wg_map_source"
+        )
 
 
 def broadcast(op: ir.Operation) -> None:
@@ -195,7 +204,7 @@ def broadcast(op: ir.Operation) -> None:
         op: `xetile.broadcast`.
 
     Raises:
-        Wrong: a dimension, shapes, element types or maps that do not go together; says what would be right.
+        Wrong: a dimension, shapes, element types or maps that do not match; the message names what is accepted.
     """
     source, result = _vector(op.operands[0], "the source"), _vector(op.results[0], "the result")
     axis = _dimension(op)
@@ -206,13 +215,15 @@ def broadcast(op: ir.Operation) -> None:
             f"dimension {axis} of the source has {source.shape[axis]} elements: it has 1, or broadcast_size says how "
             "many each of them fills"
         )
-    wanted = source.shape[axis] * size if size else result.shape[axis]
-    if result.shape[axis] != wanted or result.shape[1 - axis] != source.shape[1 - axis]:
-        right = list(_replaced((source.shape[0], source.shape[1]), axis, wanted))
+    expected_size = source.shape[axis] * size if size else result.shape[axis]
+    if result.shape[axis] != expected_size or result.shape[1 - axis] != source.shape[1 - axis]:
+        right = list(_replaced((source.shape[0], source.shape[1]), axis, expected_size))
         raise Wrong(f"the result is {_size(result)}, expected {right[0]} x {right[1]}")
-    found = map_of(op.operands[0])
+    source_map = map_of(op.operands[0])
     repeats = size or result.shape[axis]
-    wg = _result_map(op, WgMap(found.sg_layout, _replaced(found.sg_data, axis, repeats)) if found else None)
+    wg = _result_map(
+        op, WgMap(source_map.sg_layout, _replaced(source_map.sg_data, axis, repeats)) if source_map else None
+    )
     if wg is None:
         return
     if size and wg.sg_data[axis] % size:
@@ -228,7 +239,7 @@ def convert_layout(op: ir.Operation) -> None:
         op: `xetile.convert_layout`.
 
     Raises:
-        Wrong: types that differ, or maps that are missing or do not go together; says what would be right.
+        Wrong: types that differ, or maps that are missing or do not match; the message names what is accepted.
     """
     source, result = _vector(op.operands[0], "the source"), _vector(op.results[0], "the result")
     if source != result:
@@ -237,10 +248,12 @@ def convert_layout(op: ir.Operation) -> None:
         raise Wrong("it has no wg_map, which is the map of its result")
     wg = read_wg_map(op.attributes["wg_map"])
     wg.check_shape(result.shape)
-    found, given = map_of(op.operands[0]), map_attribute(op, "wg_map_source")
-    if found is not None and given is not None and found != given:
-        raise Wrong(f"the source is distributed by {found}, and wg_map_source is {given}: they must be the same")
-    before = found or given
+    source_map, stated_map = map_of(op.operands[0]), map_attribute(op, "wg_map_source")
+    if source_map is not None and stated_map is not None and source_map != stated_map:
+        raise Wrong(
+            f"the source is distributed by {source_map}, and wg_map_source is {stated_map}: they must be the same"
+        )
+    before = source_map or stated_map
     if before is None:
         raise Wrong("nothing says the map of the source: wg_map_source gives it")
     before.check_shape(source.shape)

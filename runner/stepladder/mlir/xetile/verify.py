@@ -8,7 +8,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.xetile import memory_rules, vector_rules
 from stepladder.mlir.xetile.wg_map import Wrong
 
-# By operation: its numbers of operands (None where an attribute says them), of results, and its rule.
+# By operation: its numbers of operands (None where an attribute has them), of results, and its rule.
 RULES: dict[str, tuple[tuple[int, ...] | None, int, Callable[[ir.Operation], None]]] = {
     "init_tile": (None, 1, memory_rules.init_tile),
     "load_tile": ((1,), 1, memory_rules.load_tile),

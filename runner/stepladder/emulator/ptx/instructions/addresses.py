@@ -48,12 +48,14 @@ def space_of(site: Site, operand: int) -> str:
     """
     space = site.choice(SPACES, "generic")
     for name in syntax.names_in(site.operands[operand]):
-        declared = site.scope.space(name)
-        expected = _GENERIC if space == "generic" else (space.split("::")[0],)
-        if declared == "param::entry" and site.family == "st":
+        declared_space = site.scope.space(name)
+        accepted_spaces = _GENERIC if space == "generic" else (space.split("::")[0],)
+        if declared_space == "param::entry" and site.family == "st":
             raise site.error(f"of {name}, a parameter of the kernel: expected memory that is written")
-        if declared is not None and declared.split("::")[0] not in expected:
-            raise site.error(f"of {name}, which is in .{declared}: expected a variable in .{', .'.join(expected)}")
+        if declared_space is not None and declared_space.split("::")[0] not in accepted_spaces:
+            raise site.error(
+                f"of {name}, which is in .{declared_space}: expected a variable in .{', .'.join(accepted_spaces)}"
+            )
     return space
 
 

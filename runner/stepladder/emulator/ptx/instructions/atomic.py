@@ -76,10 +76,10 @@ def atom(site: Site) -> None:
     is_wide = site.flag("b128")
     type_ = PtxType("b64", "b", 64) if is_wide else site.types(1)[0]
     gives = site.family == "atom"
-    wanted = 1 + gives + (2 if operation == "cas" else 1)
-    site.count(wanted, wanted + 1)
+    operand_count = 1 + gives + (2 if operation == "cas" else 1)
+    site.count(operand_count, operand_count + 1)
     base, offset = site.address(1 if gives else 0)
-    places = range(1 + gives, wanted)
+    places = range(1 + gives, operand_count)
     element = _WIDE if is_wide else types.register(type_.width)
     combine = combination(operation, type_) if operation != "cas" else None
 
@@ -108,32 +108,39 @@ def atom(site: Site) -> None:
                 return combine(old, own[0][lanes])
 
             before[part.lanes] = atomics.update(part, op, access, after, None, of_arrays=True)
-        if ordering == "relaxed" and order.is_idle(fiber):
-            return before
-        for lane in fiber.lanes:
-            place = addresses.of_lane(address, lane)
-            where = "shared" if "shared" in space or addresses.is_shared_address(place) else "global"
-            order.acquire(fiber, int(lane), where, place, scope, fenced=ordering not in order.ACQUIRES)
-            order.release(fiber, int(lane), where, place, scope, fenced=ordering not in order.RELEASES, replaces=False)
+        _synchronize(fiber, space, address, scope, ordering)
         return before
 
-    given = [part for number in places for part in site.elements(number)]
+    parts = [part for number in places for part in site.elements(number)]
     targets = site.elements(0) if gives else ()
     registers = 2 if is_wide else count
-    if len(given) != len(places) * registers or (gives and len(targets) != registers):
+    if len(parts) != len(places) * registers or (gives and len(targets) != registers):
         raise site.error(f"with other registers than for {count} elements")
-    operands = [base, *(site.read(part, type_) for part in given)]
+    operands = [base, *(site.read(part, type_) for part in parts)]
     if gives:
         site.emit(execute, operands, [site.write(target, type_.width) for target in targets])
     else:
-        site.emit(lambda fiber, op, *given: _without_result(execute, fiber, op, *given), operands, ())
+        site.emit(lambda fiber, op, *parts: _without_result(execute, fiber, op, *parts), operands, ())
+
+
+def _synchronize(fiber: Fiber, space: str, address: Value, scope: str, ordering: str) -> None:
+    """Acquires and releases at the address of each thread, after an update."""
+    if ordering == "relaxed" and order.is_idle(fiber):
+        return
+    for lane in fiber.lanes:
+        place = addresses.of_lane(address, lane)
+        memory_space = "shared" if "shared" in space or addresses.is_shared_address(place) else "global"
+        order.acquire(fiber, int(lane), memory_space, place, scope, is_relaxed=ordering not in order.ACQUIRES)
+        order.release(
+            fiber, int(lane), memory_space, place, scope, is_relaxed=ordering not in order.RELEASES, replaces=False
+        )
 
 
 def _paired(fiber: Fiber, lower: Value, upper: Value) -> np.ndarray:
     """Returns two halves as one number of each thread."""
-    made = np.zeros(fiber.count, _WIDE.dtype)
-    made["lower"], made["upper"] = lower, upper
-    return made
+    pairs = np.zeros(fiber.count, _WIDE.dtype)
+    pairs["lower"], pairs["upper"] = lower, upper
+    return pairs
 
 
 def _without_result(execute: Callable, fiber: Fiber, op: Instruction, *operands: Value) -> None:

@@ -69,8 +69,8 @@ def _reduce(site: Site) -> None:
     predicate = site.read(count - 1, _PRED)
     result = site.write(0, 32 if combine == "popc" else 1)
 
-    def execute(fiber: Fiber, op: Instruction, given: Value, *barrier_numbers: Value) -> Value:
-        return barrier_votes.vote(fiber, op, combine, given, *barrier_numbers)
+    def execute(fiber: Fiber, op: Instruction, vote_of_threads: Value, *barrier_numbers: Value) -> Value:
+        return barrier_votes.vote(fiber, op, combine, vote_of_threads, *barrier_numbers)
 
     site.emit(execute, [predicate, *numbers], [result])
 

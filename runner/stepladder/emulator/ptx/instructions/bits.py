@@ -45,10 +45,10 @@ def count_bits(site: Site) -> None:
         if site.family == "popc":
             return types.plain(bits.sum(axis=-1, dtype=np.int64))
         if site.family == "clz":
-            found = np.where(bits.any(axis=-1), bits[..., ::-1].argmax(axis=-1), width)
-            return types.plain(found)
-        packed = np.packbits(np.ascontiguousarray(bits[..., ::-1]), axis=-1, bitorder="little")
-        return types.plain(packed.view(f"i{width // 8}")[..., 0])
+            position = np.where(bits.any(axis=-1), bits[..., ::-1].argmax(axis=-1), width)
+            return types.plain(position)
+        result_bytes = np.packbits(np.ascontiguousarray(bits[..., ::-1]), axis=-1, bitorder="little")
+        return types.plain(result_bytes.view(f"i{width // 8}")[..., 0])
 
     emit(site, count, [type_], width if site.family == "brev" else 32)
 
@@ -82,10 +82,10 @@ def bfe(site: Site) -> None:
         last = np.minimum(start + length - 1, type_.bits - 1)
         sign = np.take_along_axis(*_aligned(bits, last[..., None]), axis=-1)
         sign = np.where((length == 0)[..., None] | (type_.kind == "u"), 0, sign)
-        chosen = np.take_along_axis(*_aligned(bits, np.minimum(place, type_.bits - 1)), axis=-1)
+        field_bits = np.take_along_axis(*_aligned(bits, np.minimum(place, type_.bits - 1)), axis=-1)
         inside = (np.arange(type_.bits) < length[..., None]) & (place < type_.bits)
-        packed = np.packbits(np.where(inside, chosen, sign).astype(np.uint8), axis=-1, bitorder="little")
-        return types.plain(packed.view(f"i{type_.bits // 8}")[..., 0])
+        result_bytes = np.packbits(np.where(inside, field_bits, sign).astype(np.uint8), axis=-1, bitorder="little")
+        return types.plain(result_bytes.view(f"i{type_.bits // 8}")[..., 0])
 
     emit(site, field, [type_, _U32, _U32], type_.bits)
 
@@ -101,16 +101,16 @@ def _aligned(bits: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 @instruction("bfi", "bmsk", "szext", is_pure=True)
 def bfi(site: Site) -> None:
-    """Some bits of one operand put into another; a mask of some bits; or the lowest bits with their sign."""
+    """Some bits of one operand inserted into another; a mask of some bits; or the lowest bits with their sign."""
     if site.family == "bfi":
         type_ = site.type("b", (32, 64))
         unsigned = PtxType(f"u{type_.bits}", "u", type_.bits)
 
         def insert(source: Value, target: Value, start: Value, length: Value) -> Value:
             mask = _mask(start, length, type_.bits)
-            moved = np.asarray(source).astype(np.uint64) << np.minimum(_byte(start), 63)
-            whole = moved & mask | np.asarray(target).astype(np.uint64) & ~mask
-            return _signed(whole)
+            shifted = np.asarray(source).astype(np.uint64) << np.minimum(_byte(start), 63)
+            result = shifted & mask | np.asarray(target).astype(np.uint64) & ~mask
+            return _signed(result)
 
         emit(site, insert, [unsigned, unsigned, _U32, _U32], type_.bits)
         return
@@ -126,11 +126,11 @@ def bfi(site: Site) -> None:
 
     def extend(value: Value, length: Value) -> Value:
         length = within(length)
-        cut = np.asarray(value).astype(np.uint64) & _mask(0, length, 32)
+        field = np.asarray(value).astype(np.uint64) & _mask(0, length, 32)
         length = np.minimum(np.asarray(length), 32).astype(np.int64)
-        sign = cut >> np.maximum(length - 1, 0).astype(np.uint64) & np.uint64(1)
-        filled = cut | np.where((sign == 1) & (type_.kind == "s"), ~_mask(0, length, 32), np.uint64(0))
-        return _signed(np.where(length == 0, np.uint64(0), filled))
+        sign = field >> np.maximum(length - 1, 0).astype(np.uint64) & np.uint64(1)
+        extended = field | np.where((sign == 1) & (type_.kind == "s"), ~_mask(0, length, 32), np.uint64(0))
+        return _signed(np.where(length == 0, np.uint64(0), extended))
 
     emit(site, extend, [_U32, _U32], 32)
 
@@ -170,12 +170,12 @@ def fns(site: Site) -> None:
         # The n-th at or above the base, or at or below it; at the base itself where n is 0.
         above = np.cumsum(bits & (places >= base), axis=-1)
         below = np.cumsum((bits & (places <= base))[..., ::-1], axis=-1)[..., ::-1]
-        found = np.where(
+        is_place = np.where(
             offset > 0,
             bits & (places >= base) & (above == offset),
             np.where(offset < 0, bits & (places <= base) & (below == -offset), bits & (places == base)),
         )
-        return types.plain(np.where(found.any(axis=-1), found.argmax(axis=-1), -1))
+        return types.plain(np.where(is_place.any(axis=-1), is_place.argmax(axis=-1), -1))
 
     emit(site, place, [_B32, _U32, PtxType("s32", "s", 32)], 32)
 
@@ -201,7 +201,7 @@ def _split(value: Value, kind: str, bits: int) -> np.ndarray:
     return np.ascontiguousarray(array).view(f"{'u' if kind == 'u' else 'i'}{bits // 8}").astype(np.int64)
 
 
-# The bytes of `prmt` with a mode, the lowest first, by the two bits that say where they begin.
+# The bytes of `prmt` with a mode, the lowest first, by the two bits that select their position.
 _PATTERNS: dict[str, Callable[[int], list[int]]] = {
     "f4e": lambda start: [start + place for place in range(4)],
     "b4e": lambda start: [(start - place) % 8 for place in range(4)],
@@ -216,7 +216,7 @@ _PATTERNS: dict[str, Callable[[int], list[int]]] = {
 def prmt(site: Site) -> None:
     """Bytes of two operands, each chosen by four bits; the highest of the four repeats the byte's sign.
 
-    With a mode the two lowest bits say where a pattern of bytes begins.
+    With a mode the two lowest bits select where a pattern of bytes begins.
     """
     site.type("b", (32,))
     mode = site.choice(tuple(_PATTERNS), "")

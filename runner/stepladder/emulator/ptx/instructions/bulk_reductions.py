@@ -1,4 +1,4 @@
-"""Bulk copies that combine what they bring with what is there: in global memory, or in another block.
+"""Bulk copies that combine their data with what memory holds: global memory, or that of another block.
 
 Source: PTX ISA, "cp.reduce.async.bulk" and "cp.reduce.async.bulk.tensor".
 """
@@ -29,7 +29,7 @@ def _decremented(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     return np.where((old == 0) | (old > new), new, old - np.uint32(1))
 
 
-# Of two arrays of one type: what is there, and what is brought.
+# Of two arrays of one type: what memory holds, and the data of the copy.
 _OF_ARRAYS: dict[str, Callable] = {
     "add": np.add,
     "min": np.minimum,
@@ -70,12 +70,12 @@ def reduce_bulk(site: Site) -> None:
     site.choice(("shared::cta",))
     in_block = space != "global"
     site.choice(("mbarrier::complete_tx::bytes",) if in_block else ("bulk_group",))
-    hinted = not in_block and site.flag("L2::cache_hint")
+    has_hint = not in_block and site.flag("L2::cache_hint")
     operation = site.choice(REDUCTIONS)
     site.flag("noftz")
     (type_,) = site.types(1)
     combine = _OF_ARRAYS[operation]
-    site.count((4 if in_block else 3) + hinted)
+    site.count((4 if in_block else 3) + has_hint)
     if in_block:
         move_to_block(site, type_.dtype, combine)
     else:

@@ -48,7 +48,7 @@ def emit(site: Site, type_: PtxType) -> None:
     if type_.kind not in "su" or bits not in _WIDTHS:
         raise site.error("with these types")
     is_high = kind == "mad" and site.choice(("lo", "hi")) == "hi"
-    # Of 64 bits, Python's integers have room for products and sums.
+    # Of 64 bits, Python's integers represent products and sums.
     wide = object if bits == 64 else np.uint64 if type_.kind == "u" else np.int64
     count = 3 if kind == "mad" else 2
     site.count(1 + count)
@@ -76,5 +76,5 @@ def emit(site: Site, type_: PtxType) -> None:
 
 
 def _bits(number: np.ndarray, bits: int) -> np.ndarray:
-    """Returns the lower bits of values as unsigned ones, with room for sums of them."""
+    """Returns the lower bits of values as unsigned ones, of a type that represents sums of them."""
     return np.asarray(number).astype(object if bits == 64 else np.int64) & (1 << bits) - 1

@@ -50,8 +50,8 @@ def _of_floats(name: str) -> Callable:
     if name == "num":
         return lambda left, right: ~_is_nan(left, right)
     if name in _UNORDERED:
-        ordered = _ORDERED[_UNORDERED[name]]
-        return lambda left, right: ordered(left, right) | _is_nan(left, right)
+        ordered_comparison = _ORDERED[_UNORDERED[name]]
+        return lambda left, right: ordered_comparison(left, right) | _is_nan(left, right)
     if name == "ne":  # false where one is NaN
         return lambda left, right: (left != right) & ~_is_nan(left, right)
     return _ORDERED[name]
@@ -68,9 +68,9 @@ def _comparison(site: Site, type_: PtxType) -> Callable:
         return lambda left, right: compare(types.floats(left, type_), types.floats(right, type_))
     if type_.kind == "b" and name not in ("eq", "ne") and name not in _UNSIGNED:
         raise site.error("with these types")
-    read = PtxType(f"u{type_.bits}", "u", type_.bits) if name in _UNSIGNED else type_
+    number_type = PtxType(f"u{type_.bits}", "u", type_.bits) if name in _UNSIGNED else type_
     compare = _ORDERED[_UNSIGNED.get(name, name)]
-    return lambda left, right: compare(types.number(left, read), types.number(right, read))
+    return lambda left, right: compare(types.number(left, number_type), types.number(right, number_type))
 
 
 def _truth(value: Value) -> Value:
@@ -79,7 +79,7 @@ def _truth(value: Value) -> Value:
 
 @instruction("setp", is_pure=True)
 def setp(site: Site) -> None:
-    """Whether two values compare as the modifier says, combined with a predicate; the opposite as second result.
+    """Whether two values compare as the modifier states, combined with a predicate; the opposite as second result.
 
     Of packed types, one result is that of the lower halves, and two are those of both.
     """
@@ -88,22 +88,22 @@ def setp(site: Site) -> None:
     compare = _comparison(site, type_)
     site.count(4 if combine else 3)
     target = site.operands[0]
-    both = isinstance(target, syntax.Pair)
-    results = [site.write(part, 1) for part in ((target.first, target.second) if both else (target,))]
+    has_opposite = isinstance(target, syntax.Pair)
+    results = [site.write(part, 1) for part in ((target.first, target.second) if has_opposite else (target,))]
     operands = [site.read(1, type_), site.read(2, type_)]
     if combine:
         operands.append(site.read(3, _PRED))
 
-    def execute(fiber: Fiber, op: Instruction, left: Value, right: Value, *given: Value) -> Value:
-        found = compare(left, right)
+    def execute(fiber: Fiber, op: Instruction, left: Value, right: Value, *predicates: Value) -> Value:
+        holds = compare(left, right)
         if type_.count == 2:
-            halves = tuple(_truth(_and_so(found[..., place], combine, given)) for place in range(2))
-            return halves if both else halves[0]
-        if not both:
-            return _truth(_and_so(found, combine, given))
-        return _truth(_and_so(found, combine, given)), _truth(_and_so(_not(found), combine, given))
+            halves = tuple(_truth(_and_so(holds[..., place], combine, predicates)) for place in range(2))
+            return halves if has_opposite else halves[0]
+        if not has_opposite:
+            return _truth(_and_so(holds, combine, predicates))
+        return _truth(_and_so(holds, combine, predicates)), _truth(_and_so(_not(holds), combine, predicates))
 
-    if both and type_.kind == "f" and type_.width == 16:
+    if has_opposite and type_.kind == "f" and type_.width == 16:
         raise site.error("with two results")
     site.emit(execute, operands, results)
 
@@ -112,13 +112,13 @@ def _not(value: Value) -> Value:
     return np.logical_not(value)
 
 
-def _and_so(found: Value, combine: str, given: tuple) -> Value:
-    return _COMBINE[combine](found, given[0]) if combine else found
+def _and_so(holds: Value, combine: str, predicates: tuple) -> Value:
+    return _COMBINE[combine](holds, predicates[0]) if combine else holds
 
 
 @instruction("set", is_pure=True)
 def set_(site: Site) -> None:
-    """All bits set (or 1.0) where two values compare as the modifier says, else zero."""
+    """All bits set (or 1.0) where two values compare as the modifier states, else zero."""
     combine = site.choice(tuple(_COMBINE), "")
     target, type_ = site.types(2)
     compare = _comparison(site, type_)
@@ -126,16 +126,16 @@ def set_(site: Site) -> None:
     if target.count > type_.count or (type_.count > 1 and target.width != type_.width):
         raise site.error("with these types")
 
-    def execute(fiber: Fiber, op: Instruction, left: Value, right: Value, *given: Value) -> Value:
-        found = compare(left, right)
+    def execute(fiber: Fiber, op: Instruction, left: Value, right: Value, *predicates: Value) -> Value:
+        holds = compare(left, right)
         if combine:
-            found = _and_so(found, combine, given if type_.count == 1 else (np.asarray(given[0])[..., None],))
+            holds = _and_so(holds, combine, predicates if type_.count == 1 else (np.asarray(predicates[0])[..., None],))
         if target.kind == "f":
-            return types.from_floats(np.where(found, 1.0, 0.0).astype(target.dtype), target)
+            return types.from_floats(np.where(holds, 1.0, 0.0).astype(target.dtype), target)
         if type_.count > 1:  # a half of the register for each
-            halves = np.ascontiguousarray(np.where(found, -1, 0).astype(np.int16))
+            halves = np.ascontiguousarray(np.where(holds, -1, 0).astype(np.int16))
             return types.plain(halves.view(np.int32)[..., 0])
-        return types.stored(types.plain(np.where(found, -1, 0)), target.width)
+        return types.stored(types.plain(np.where(holds, -1, 0)), target.width)
 
     operands = [site.read(1, type_), site.read(2, type_), *([site.read(3, _PRED)] if combine else [])]
     site.emit(execute, operands, [site.write(0, target.width)])

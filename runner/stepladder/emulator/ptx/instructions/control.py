@@ -89,11 +89,11 @@ def call(site: Site) -> None:
     Functions with a body replace their calls (`calls`).
     """
     site.flag("uni")
-    name, given = calls.callee_of(site.statement), site.elements(-1)
+    name, arguments = calls.callee_of(site.statement), site.elements(-1)
     parts, execute = _KNOWN.get(name, (-1, None))
-    if execute is None or len(given) != parts:
+    if execute is None or len(arguments) != parts:
         raise site.error(f"of {name}: of functions without a body it knows {' and '.join(_KNOWN)}")
-    site.emit(execute, [site.read(part, _B64) for part in given], ())
+    site.emit(execute, [site.read(part, _B64) for part in arguments], ())
 
 
 def _assertfail(fiber: Fiber, op: Instruction, *parameters: Value) -> None:
@@ -107,7 +107,7 @@ def _assertfail(fiber: Fiber, op: Instruction, *parameters: Value) -> None:
 
 
 def _vprintf(fiber: Fiber, op: Instruction, text: Value, arguments: Value) -> None:
-    """Prints, one thread after the other, what the format at an address says of the arguments at another one."""
+    """Prints, one thread after the other, the arguments at an address by the format at another one."""
     texts, places = (
         values.lanes(np.asarray(memory_access.read(fiber, op, "local", place, _B64)), fiber.count)
         for place in (text, arguments)
@@ -118,16 +118,16 @@ def _vprintf(fiber: Fiber, op: Instruction, text: Value, arguments: Value) -> No
         columns = []
         for offset, bits, letter in printing.variadic(form):
             type_ = PtxType(f"b{bits}", "b", bits)
-            found = values.lanes(np.asarray(memory_access.read(part, op, "", places + offset, type_)), fiber.count)
+            numbers = values.lanes(np.asarray(memory_access.read(part, op, "", places + offset, type_)), fiber.count)
             if letter in "eEfFgGaA":
-                found = found.view(np.float64)
-            columns.append((found, bits, letter))
+                numbers = numbers.view(np.float64)
+            columns.append((numbers, bits, letter))
         for lane in part.lanes:
-            given = [
-                (llvm_calls.text_at(part, op, int(found[lane])) if letter == "s" else found[lane], bits)
-                for found, bits, letter in columns
+            format_arguments = [
+                (llvm_calls.text_at(part, op, int(numbers[lane])) if letter == "s" else numbers[lane], bits)
+                for numbers, bits, letter in columns
             ]
-            say(part, printing.formatted(form, given))
+            say(part, printing.formatted(form, format_arguments))
 
 
 # Functions without a body: how many parameters they take, and what executes them.
@@ -142,7 +142,7 @@ def nothing(site: Site) -> None:
 
 @instruction("griddepcontrol")
 def griddepcontrol(site: Site) -> None:
-    """Lets threads know what the launch before has done, where they wait for that; launches follow each other."""
+    """Makes what the previous launch has done visible to threads that wait for it; launches run one after the other."""
     kind = site.choice(("launch_dependents", "wait"))
     site.count(0)
     site.emit(dependent_launch.control, (), (), {dependent_launch.CONTROL: kind})

@@ -42,15 +42,15 @@ _CLUSTER = 16  # most blocks
 
 @instruction("cp.async")
 def cp_async(site: Site) -> None:
-    """Begins to copy 4, 8 or 16 bytes to shared memory; beyond the last operand's bytes come zeros."""
+    """Begins to copy 4, 8 or 16 bytes to shared memory; zeros follow the last operand's bytes."""
     cache = site.choice(("ca", "cg"))
     site.choice(("shared", "shared::cta"))
     site.choice(("global",))
-    hinted = site.flag("L2::cache_hint")
+    has_hint = site.flag("L2::cache_hint")
     site.hints()
-    given = site.operands[: len(site.operands) - hinted]
-    if len(given) not in (3, 4):
-        raise site.error(f"with {len(given)} operands: expected 3 or 4")
+    operands = site.operands[: len(site.operands) - has_hint]
+    if len(operands) not in (3, 4):
+        raise site.error(f"with {len(operands)} operands: expected 3 or 4")
     size = site.number(2)
     if size not in _SIZES[cache]:
         raise site.error(f"of {size} bytes: expected {' or '.join(map(str, _SIZES[cache]))}")
@@ -58,10 +58,10 @@ def cp_async(site: Site) -> None:
     source, source_offset = site.address(1)
     more: list[int] = []
     ignores = False
-    if len(given) == 4:
-        register = site.scope.register(str(given[3]))
+    if len(operands) == 4:
+        register = site.scope.register(str(operands[3]))
         ignores = register is not None and register.type.kind == "pred"
-        more = [site.read(given[3], _PRED if ignores else _U32)]
+        more = [site.read(operands[3], _PRED if ignores else _U32)]
 
     def execute(fiber: Fiber, op: Instruction, to: Value, from_: Value, *limit: Value) -> None:
         if ignores:
@@ -114,7 +114,7 @@ def prefetch(site: Site) -> None:
     site.rest.clear()
 
 
-# Bulk copies and boxes, begun by each thread that comes to them.
+# Bulk copies and boxes, begun by each thread that executes them.
 
 
 def _targets(
@@ -133,8 +133,10 @@ def _targets(
         blocks = [target for target in blocks if target < group.blocks]
     place = addresses.inside_block(barrier)
     warp = [group.warp_of_lane[lane]]
-    found = [(target, mbarriers.find_mbarrier(fiber, op, target, place, warp)) for target in blocks]
-    return addresses.inside_block(address), [(target, known) for target, known in found if known is not None]
+    barriers = [(target, mbarriers.find_mbarrier(fiber, op, target, place, warp)) for target in blocks]
+    return addresses.inside_block(address), [
+        (target, mbarrier) for target, mbarrier in barriers if mbarrier is not None
+    ]
 
 
 def _descriptor(fiber: Fiber, op: Instruction, value: Value, lane: int) -> tma.Descriptor | None:
@@ -142,12 +144,12 @@ def _descriptor(fiber: Fiber, op: Instruction, value: Value, lane: int) -> tma.D
     if isinstance(value, tma.Descriptor):
         return value
     address = addresses.of_lane(value, lane)
-    found = tensor_map_at(fiber.group.machine, address)
-    if isinstance(found, tma.Descriptor):
+    descriptor = tensor_map_at(fiber.group.machine, address)
+    if isinstance(descriptor, tma.Descriptor):
         tensor_maps.check_fenced(fiber.group, op, address)
-        return found
-    why = f": {found}" if found else ""
-    fiber.group.sanitizer.report("descriptor", f"there is no TMA descriptor at {address:#x}{why}", op)
+        return descriptor
+    reason = f": {descriptor}" if descriptor else ""
+    fiber.group.sanitizer.report("descriptor", f"there is no TMA descriptor at {address:#x}{reason}", op)
     return None
 
 
@@ -161,15 +163,15 @@ def tensor(site: Site) -> None:
         raise site.error("of this mode: expected .tile")
     spaces = site.choice((*_TO_SHARED, "global")), site.choice((*_TO_SHARED, "global"))
     site.flag("tile")
-    hinted = site.flag("L2::cache_hint")
+    has_hint = site.flag("L2::cache_hint")
     if spaces[0] == "global":
         site.choice(("bulk_group",))
-        site.count(2 + hinted)
+        site.count(2 + has_hint)
         store_box(site, int(rank[1]), None)
         return
     site.choice(("mbarrier::complete_tx::bytes",))
     multicast = site.flag("multicast::cluster")
-    site.count(3 + multicast + hinted)
+    site.count(3 + multicast + has_hint)
     _load_box(site, int(rank[1]), multicast=multicast)
 
 
@@ -218,7 +220,7 @@ def store_box(site: Site, rank: int, combine: Callable | None, elements: Sequenc
     Args:
         site: the instruction, whose operands are the tensor with coordinates, and the source.
         rank: dimensions of the tensor.
-        combine: combines arrays of what is there and of what is brought; None replaces what is there.
+        combine: combines arrays of what memory holds and of the copied data; None replaces what memory holds.
         elements: types of elements that it combines.
     """
     map_, map_offset, coordinates = _map(site, site.operands[0], rank)
@@ -276,21 +278,21 @@ def bulk(site: Site) -> None:
     """Begins to copy bytes between global and shared memory, or from a block's shared memory to that of another."""
     target_space = site.choice((*_TO_SHARED, "global"))
     source_space = site.choice(("global", "shared::cta"))
-    hinted = site.flag("L2::cache_hint")
+    has_hint = site.flag("L2::cache_hint")
     if (target_space, source_space) == ("global", "shared::cta"):
         site.choice(("bulk_group",))
-        site.count(3 + hinted)
+        site.count(3 + has_hint)
         store_bytes(site, _BYTE, None)
         return
     site.choice(("mbarrier::complete_tx::bytes",))
     if source_space != "global":
-        if target_space != "shared::cluster" or hinted:
+        if target_space != "shared::cluster" or has_hint:
             raise site.error("with these spaces and hints")
         site.count(4)
         move_to_block(site, np.dtype(np.uint8), None)
         return
     multicast = site.flag("multicast::cluster")
-    site.count(4 + multicast + hinted)
+    site.count(4 + multicast + has_hint)
     target, target_offset = site.address(0)
     source, source_offset = site.address(1)
     barrier, barrier_offset = site.address(3)
@@ -323,7 +325,7 @@ def move_to_block(site: Site, dtype: np.dtype, combine: Callable | None) -> None
     Args:
         site: the instruction, whose operands are the destination, the source, the bytes and the mbarrier.
         dtype: of the numbers.
-        combine: combines arrays of what is there and of what is brought; None replaces what is there.
+        combine: combines arrays of what memory holds and of the copied data; None replaces what memory holds.
     """
     target, target_offset = site.address(0)
     source, source_offset = site.address(1)
@@ -341,8 +343,8 @@ def move_to_block(site: Site, dtype: np.dtype, combine: Callable | None) -> None
                 addresses.of_lane(complete, lane) + barrier_offset,
                 None,
             )
-            for block, known in barriers:
-                remote_stores.copy(fiber, op, lane, address, count, block, place, known, dtype, combine)
+            for block, mbarrier in barriers:
+                remote_stores.copy(fiber, op, lane, address, count, block, place, mbarrier, dtype, combine)
 
     site.emit(execute, [target, source, site.read(2, _U32), barrier], ())
 
@@ -353,7 +355,7 @@ def store_bytes(site: Site, element: PtxType, combine: Callable | None) -> None:
     Args:
         site: the instruction, whose operands are the destination, the source and the bytes.
         element: type of the numbers.
-        combine: combines arrays of what is there and of what is brought; None replaces what is there.
+        combine: combines arrays of what memory holds and of the copied data; None replaces what memory holds.
     """
     target, target_offset = site.address(0)
     source, source_offset = site.address(1)

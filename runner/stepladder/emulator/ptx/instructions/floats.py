@@ -92,10 +92,10 @@ def _element(type_: PtxType) -> PtxType:
 @instruction("add", "sub", "mul", "mad", "div", "rem", "min", "max", "neg", "abs", is_pure=True)
 def arithmetic(site: Site) -> None:
     """Arithmetic of integers and of floating-point numbers."""
-    found = site.types()
-    if len(found) != 1:
+    types_ = site.types()
+    if len(types_) != 1:
         raise site.error("with these types")
-    type_ = found[0]
+    type_ = types_[0]
     if type_.kind in "sub" and type_.count == 1:
         if type_.bits < 16:
             raise site.error("with these types")
@@ -114,16 +114,16 @@ def arithmetic(site: Site) -> None:
             _fused(site, type_)
         case "div":
             site.flag("approx", "full")
-            directed = _direction(site, type_)
-            emit(site, _directed_quotient(directed[0], type_) if directed else np.divide, type_, 2)
+            direction = _direction(site, type_)
+            emit(site, _directed_quotient(direction[0], type_) if direction else np.divide, type_, 2)
         case "min" | "max":
             _extreme(site, type_)
         case "neg" | "abs":
             emit(site, np.negative if site.family == "neg" else np.abs, type_, 1, keeps_nan=True)
         case _:
-            directed = _direction(site, type_)
-            if directed:
-                function = _DIRECTED_ARITHMETIC[site.family](_directed_fma(directed[0], type_))
+            direction = _direction(site, type_)
+            if direction:
+                function = _DIRECTED_ARITHMETIC[site.family](_directed_fma(direction[0], type_))
             else:
                 function = _NEAREST_ARITHMETIC[site.family]
             emit(site, function, type_, 2)
@@ -160,22 +160,22 @@ def _with_both_signs(function: Callable) -> Callable:
     """Returns a function of two magnitudes, whose result has the product of the two signs (`.xorsign.abs`)."""
 
     def extremum(left: Value, right: Value) -> Value:
-        found = function(np.abs(left), np.abs(right))
-        return np.where(np.signbit(left) != np.signbit(right), np.negative(found), found)
+        magnitude = function(np.abs(left), np.abs(right))
+        return np.where(np.signbit(left) != np.signbit(right), np.negative(magnitude), magnitude)
 
     return extremum
 
 
 def _of_signed_zeros(function: Callable, family: str) -> Callable:
     """Returns an extremum for which -0 is less than 0, as in PTX; NumPy takes the first of two zeros."""
-    both = np.bitwise_or if family == "min" else np.bitwise_and
+    combine_signs = np.bitwise_or if family == "min" else np.bitwise_and
 
     def extremum(left: Value, right: Value) -> Value:
         left, right = np.asarray(left), np.asarray(right)
-        found = np.asarray(function(left, right))
-        negative = both(np.signbit(left), np.signbit(right))
+        result = np.asarray(function(left, right))
+        negative = combine_signs(np.signbit(left), np.signbit(right))
         return np.where(
-            (left == 0) & (right == 0), np.where(negative, -np.zeros_like(found), np.zeros_like(found)), found
+            (left == 0) & (right == 0), np.where(negative, -np.zeros_like(result), np.zeros_like(result)), result
         )
 
     return extremum
@@ -239,9 +239,9 @@ def _each(function: Callable, type_: PtxType) -> Callable:
     """Returns a function of arrays of f32 or f64 that takes them element by element."""
 
     def of_arrays(*arrays: Value) -> np.ndarray:
-        given = np.broadcast_arrays(*(np.asarray(array, type_.dtype) for array in arrays))
-        found = [function(*numbers) for numbers in zip(*(array.ravel() for array in given))]
-        return np.array(found, type_.dtype).reshape(given[0].shape)
+        operands = np.broadcast_arrays(*(np.asarray(array, type_.dtype) for array in arrays))
+        results = [function(*numbers) for numbers in zip(*(array.ravel() for array in operands))]
+        return np.array(results, type_.dtype).reshape(operands[0].shape)
 
     return of_arrays
 
@@ -256,10 +256,10 @@ def _directed_fma(direction: str, type_: PtxType) -> Callable:
         product = left * right  # exact, and so is the sum with what it lost (Knuth's TwoSum)
         total = product + addend
         part = total - product
-        lost = (product - (total - part)) + (addend - part)
+        error = (product - (total - part)) + (addend - part)
         nearest = total.astype(np.float32)
         off = nearest.astype(np.float64) - total
-        above, below = (off > 0) | ((off == 0) & (lost < 0)), (off < 0) | ((off == 0) & (lost > 0))
+        above, below = (off > 0) | ((off == 0) & (error < 0)), (off < 0) | ((off == 0) & (error > 0))
         down, up = (np.nextafter(nearest, np.float32(limit)) for limit in (-np.inf, np.inf))
         if direction == "rz":
             return np.where(above & (total > 0), down, np.where(below & (total < 0), up, nearest))
@@ -289,8 +289,8 @@ def fma(site: Site) -> None:
 
 
 def _fused(site: Site, type_: PtxType) -> None:
-    directed = _direction(site, type_)
-    emit(site, _directed_fma(directed[0], type_) if directed else _fma(_element(type_)), type_, 3)
+    direction = _direction(site, type_)
+    emit(site, _directed_fma(direction[0], type_) if direction else _fma(_element(type_)), type_, 3)
 
 
 @instruction("copysign", is_pure=True)
@@ -315,10 +315,10 @@ _FUNCTIONS: dict[str, Callable] = {
 def function(site: Site) -> None:
     """A function of one operand."""
     type_ = site.type("f")
-    directed = _direction(site, type_) if site.family in ("rcp", "sqrt") else []
-    if directed:
-        quotient = _directed_quotient(directed[0], type_)
-        root = _directed_root(directed[0], type_)
+    direction = _direction(site, type_) if site.family in ("rcp", "sqrt") else []
+    if direction:
+        quotient = _directed_quotient(direction[0], type_)
+        root = _directed_root(direction[0], type_)
         emit(site, root if site.family == "sqrt" else lambda value: quotient(1, value), type_, 1)
         return
     site.flag("approx")
@@ -344,7 +344,7 @@ def testp(site: Site) -> None:
     site.count(2)
 
     def execute(fiber: Fiber, op: Instruction, value: Value) -> Value:
-        found = test(types.floats(value, type_))
-        return found if np.ndim(found) else bool(found)
+        holds = test(types.floats(value, type_))
+        return holds if np.ndim(holds) else bool(holds)
 
     site.emit(execute, [site.read(1, type_)], [site.write(0, 1)])

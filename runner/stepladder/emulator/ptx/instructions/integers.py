@@ -87,17 +87,17 @@ def multiply(site: Site, type_: PtxType) -> None:
     if site.family != "mad":
         emit(site, product, [type_, type_], width)
         return
-    whole = PtxType(f"{type_.kind}{width}", type_.kind, width)
+    result_type = PtxType(f"{type_.kind}{width}", type_.kind, width)
 
     def total(left: Value, right: Value, more: Value) -> Value:
-        found = product(left, right)
+        result = product(left, right)
         if saturates:
-            return _saturated(types.number(types.stored(found, width), whole), more, False)
-        if not _is_array(found):
-            found = types.number(types.stored(found, width), whole)
-        return types.number(types.stored(found, width), whole) + more
+            return _saturated(types.number(types.stored(result, width), result_type), more, False)
+        if not _is_array(result):
+            result = types.number(types.stored(result, width), result_type)
+        return types.number(types.stored(result, width), result_type) + more
 
-    emit(site, total, [type_, type_, whole], width)
+    emit(site, total, [type_, type_, result_type], width)
 
 
 def _low(left: Value, right: Value) -> Value:
@@ -140,12 +140,12 @@ def mul24(site: Site) -> None:
     saturates = site.flag("sat")
 
     def low(value: Value) -> Value:
-        cut = np.asarray(value).astype(np.int64) & 0xFFFFFF
-        return np.where(cut & 0x800000, cut - 0x1000000, cut) if type_.kind == "s" else cut
+        low_bits = np.asarray(value).astype(np.int64) & 0xFFFFFF
+        return np.where(low_bits & 0x800000, low_bits - 0x1000000, low_bits) if type_.kind == "s" else low_bits
 
     def product(left: Value, right: Value, *more: Value) -> Value:
-        found = (low(left) * low(right) >> shift) + (np.asarray(more[0]).astype(np.int64) if more else 0)
-        return types.plain(np.clip(found, -(1 << 31), (1 << 31) - 1) if saturates else found)
+        result = (low(left) * low(right) >> shift) + (np.asarray(more[0]).astype(np.int64) if more else 0)
+        return types.plain(np.clip(result, -(1 << 31), (1 << 31) - 1) if saturates else result)
 
     emit(site, product, [type_] * (3 if site.family == "mad24" else 2), 32)
 
@@ -191,8 +191,8 @@ def extreme(site: Site, type_: PtxType) -> None:
     clamps = type_.name == "s32" and site.flag("relu")
 
     def one(left: Value, right: Value) -> Value:
-        found = arrays(left, right) if _is_array(left, right) else uniform(left, right)
-        return np.maximum(found, 0) if clamps else found
+        result = arrays(left, right) if _is_array(left, right) else uniform(left, right)
+        return np.maximum(result, 0) if clamps else result
 
     emit(site, one, [type_, type_], type_.bits)
 
@@ -217,8 +217,8 @@ def pairs(site: Site, type_: PtxType) -> None:
     clamps = type_.kind == "s" and site.family != "add" and site.flag("relu")
 
     def one(left: Value, right: Value) -> Value:
-        found = function(*(np.asarray(types.number(value, half), half.dtype) for value in (left, right)))
-        return types.extended(types.plain(np.maximum(found, 0) if clamps else found), _U16, _B32.bits)
+        result = function(*(np.asarray(types.number(value, half), half.dtype) for value in (left, right)))
+        return types.extended(types.plain(np.maximum(result, 0) if clamps else result), _U16, _B32.bits)
 
     def both(left: Value, right: Value) -> Value:
         return one(left >> half.bits, right >> half.bits) << half.bits | one(left, right)
@@ -317,9 +317,9 @@ def lop3(site: Site) -> None:
     if not isinstance(target, syntax.Pair):
         raise site.error("with one result")
 
-    def and_whether(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value, given: Value) -> Value:
+    def and_whether(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value, predicate: Value) -> Value:
         result = combined(fiber, op, a, b, c)
-        is_set = (np.asarray(result) != 0) & given if combine == "and" else (np.asarray(result) != 0) | given
+        is_set = (np.asarray(result) != 0) & predicate if combine == "and" else (np.asarray(result) != 0) | predicate
         return result, is_set if np.ndim(is_set) else bool(is_set)
 
     results = [site.write(target.first, 32), site.write(target.second, 1)]
@@ -352,13 +352,13 @@ def shift(site: Site) -> None:
 def funnel_shift(site: Site) -> None:
     """32 of the 64 bits of two operands, moved to the left or to the right."""
     site.type("b", (32,))
-    left = site.choice(("l", "r")) == "l"
+    is_left = site.choice(("l", "r")) == "l"
     wraps = site.choice(("wrap", "clamp")) == "wrap"
 
     def shifted(low: Value, high: Value, by: Value) -> Value:
         by = np.asarray(by).astype(np.uint64)
         by = by & np.uint64(31) if wraps else np.minimum(by, np.uint64(32))
-        both = np.asarray(high).astype(np.uint64) << np.uint64(32) | np.asarray(low).astype(np.uint64)
-        return types.plain(both >> (np.uint64(32) - by if left else by) & np.uint64(0xFFFFFFFF))
+        double_word = np.asarray(high).astype(np.uint64) << np.uint64(32) | np.asarray(low).astype(np.uint64)
+        return types.plain(double_word >> (np.uint64(32) - by if is_left else by) & np.uint64(0xFFFFFFFF))
 
     emit(site, shifted, [_U32] * 3, 32)

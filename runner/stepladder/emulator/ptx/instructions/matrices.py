@@ -39,7 +39,7 @@ def move_matrices(site: Site) -> None:
     site.choice(("aligned",))
     site.choice(("m8n8",))
     count = _COUNTS[site.choice(tuple(_COUNTS))]
-    transposed = site.flag("trans")
+    is_transposed = site.flag("trans")
     site.choice(("shared", "shared::cta"), "")
     if site.type("b", (16,)).count != 1:
         raise site.error("with these types")
@@ -49,20 +49,22 @@ def move_matrices(site: Site) -> None:
     base, offset = site.address(1 if loads else 0)
     if len(registers) != count:
         raise site.error(f"with {len(registers)} registers for {count} matrices")
-    attributes = {"num": count, "layout": "<col>" if transposed else "<row>", "eltType": "b16"}
+    attributes = {"num": count, "layout": "<col>" if is_transposed else "<row>", "eltType": "b16"}
     if loads:
 
         def load(fiber: Fiber, op: Instruction, address: Value) -> Value:
-            found = nvvm_matrix.ldmatrix(fiber, op, addresses.at(address, offset))
-            if isinstance(found, AccumulatorRegisters):
-                return tuple(found.array[:, number] for number in range(count))
-            return found
+            fragment = nvvm_matrix.ldmatrix(fiber, op, addresses.at(address, offset))
+            if isinstance(fragment, AccumulatorRegisters):
+                return tuple(fragment.array[:, number] for number in range(count))
+            return fragment
 
         site.emit(load, [base], [site.write(register, 32) for register in registers], attributes)
         return
 
-    def store(fiber: Fiber, op: Instruction, address: Value, *held: Value) -> None:
-        nvvm_matrix.stmatrix(fiber, op, addresses.at(address, offset), *(np.asarray(value, np.int32) for value in held))
+    def store(fiber: Fiber, op: Instruction, address: Value, *register_values: Value) -> None:
+        nvvm_matrix.stmatrix(
+            fiber, op, addresses.at(address, offset), *(np.asarray(value, np.int32) for value in register_values)
+        )
 
     site.emit(store, [base, *(site.read(register, _B32) for register in registers)], (), attributes)
 
@@ -90,10 +92,10 @@ def held(fiber: Fiber, registers: tuple, type_: PtxType) -> np.ndarray:
     """
     width = 64 if type_.bits == 64 else 32
     columns = [values.lanes(np.asarray(value, f"i{width // 8}"), fiber.count) for value in registers]
-    stacked = np.ascontiguousarray(np.stack(columns, axis=1)[..., None])
+    elements = np.ascontiguousarray(np.stack(columns, axis=1)[..., None])
     if type_.bits < 8:
-        return fragments.narrow(stacked, type_.bits, type_.kind == "s")
-    return stacked.view(type_.dtype if type_.kind != "s" else np.dtype(f"i{type_.bits // 8}"))
+        return fragments.narrow(elements, type_.bits, type_.kind == "s")
+    return elements.view(type_.dtype if type_.kind != "s" else np.dtype(f"i{type_.bits // 8}"))
 
 
 def registers_of(array: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -144,36 +146,14 @@ _NARROW = {"s4": PtxType("s4", "s", 4), "u4": PtxType("u4", "u", 4), "b1": PtxTy
 def mma(site: Site) -> None:
     """A product of a warp, of fragments in registers; of a sparse one, A has half of its elements."""
     is_sparse, is_ordered = site.family != "mma.sync", "ordered" in site.family
-    site.choice(("aligned",))
-    shape = site.match(r"m(\d+)n(\d+)k(\d+)")
-    layouts = [modifier for modifier in site.rest if modifier in ("row", "col")]
-    if layouts != ["row", "col"]:
-        raise site.error("with these layouts: expected .row.col")
-    site.flag("row", "col")
-    saturates = site.flag("satfinite")
-    site.flag("kind::f8f6f4")
-    narrow = [_NARROW[match[0]] for match in (site.match("[su]4|b1"), site.match("[su]4|b1")) if match]
-    found = site.types()
-    if narrow:
-        found[1:1] = narrow
-    if shape is None or len(found) != 4:
-        raise site.error("with these types")
-    d, a, b, c = found
-    if saturates and d.name != "s32":
-        raise site.error("with .satfinite: only sums of .s32 have it")
-    rows, columns, k = (int(number) for number in shape.groups())
-    kind, other = (_ALIKE.get(type_.name, type_.name) for type_ in (a, b))
-    shapes = _SPARSE_SHAPES if is_sparse else _SHAPES
-    if (rows, columns, k) not in shapes.get(kind, ()) or kind != other or d.name != c.name:
-        raise site.error("of this shape and these types")
-    if d.name not in _SUMS.get(kind, ("f32",)):
-        raise site.error("of this shape and these types")
-    differs = kind == "b1" and site.choice(("xor", "and")) == "xor"
-    if kind == "b1":
+    (rows, columns, k), (a, b, c), saturates = _form_of_mma(site, is_sparse=is_sparse)
+    is_binary = a.name == "b1"
+    differs = is_binary and site.choice(("xor", "and")) == "xor"
+    if is_binary:
         site.choice(("popc",))
     site.count(6 if is_sparse else 4)
     parts = [site.elements(number) for number in (1, 2, 3)]
-    width = 64 if d.bits == 64 else 32
+    width = 64 if c.bits == 64 else 32
     inner = 64 if a.bits == 64 else 32
     reads = [
         site.read(register, PtxType(f"b{size}", "b", size))
@@ -181,11 +161,11 @@ def mma(site: Site) -> None:
         for register in part
     ]
     counts = [len(part) for part in parts]
-    wanted = _register_counts(rows, columns, k, a, c)
+    expected_counts = _register_counts(rows, columns, k, a, c)
     if is_sparse:
-        wanted[0] //= 2
+        expected_counts[0] //= 2
         reads.append(site.read(4, _B32))
-    if counts != wanted:
+    if counts != expected_counts:
         raise site.error(f"with {', '.join(map(str, counts))} registers for A, B and C")
     selector = _selector(site, a.bits, k) if is_sparse else 0
 
@@ -209,6 +189,39 @@ def mma(site: Site) -> None:
         return registers_of(result.reshape(fiber.count, counts[2], -1))
 
     site.emit(execute, reads, [site.write(register, width) for register in site.elements(0)])
+
+
+def _form_of_mma(site: Site, *, is_sparse: bool) -> tuple[tuple[int, int, int], tuple[PtxType, PtxType, PtxType], bool]:
+    """Consumes the modifiers of a product up to its types, and refuses forms that the instruction does not have.
+
+    Returns:
+        Rows, columns and k; the types of A, B and the sums; whether the sums saturate.
+    """
+    site.choice(("aligned",))
+    shape = site.match(r"m(\d+)n(\d+)k(\d+)")
+    layouts = [modifier for modifier in site.rest if modifier in ("row", "col")]
+    if layouts != ["row", "col"]:
+        raise site.error("with these layouts: expected .row.col")
+    site.flag("row", "col")
+    saturates = site.flag("satfinite")
+    site.flag("kind::f8f6f4")
+    narrow = [_NARROW[match[0]] for match in (site.match("[su]4|b1"), site.match("[su]4|b1")) if match]
+    operand_types = site.types()
+    if narrow:
+        operand_types[1:1] = narrow
+    if shape is None or len(operand_types) != 4:
+        raise site.error("with these types")
+    d, a, b, c = operand_types
+    if saturates and d.name != "s32":
+        raise site.error("with .satfinite: only sums of .s32 have it")
+    rows, columns, k = (int(number) for number in shape.groups())
+    kind, other = (_ALIKE.get(type_.name, type_.name) for type_ in (a, b))
+    shapes = _SPARSE_SHAPES if is_sparse else _SHAPES
+    if (rows, columns, k) not in shapes.get(kind, ()) or kind != other or d.name != c.name:
+        raise site.error("of this shape and these types")
+    if d.name not in _SUMS.get(kind, ("f32",)):
+        raise site.error("of this shape and these types")
+    return (rows, columns, k), (a, b, c), saturates
 
 
 def _selector(site: Site, bits: int, k: int) -> int:
@@ -260,10 +273,10 @@ def move_fragment(site: Site) -> None:
         base, offset = site.address(1)
         targets = site.elements(0)
 
-        def load(fiber: Fiber, op: Instruction, address: Value, *given: Value) -> Value:
+        def load(fiber: Fiber, op: Instruction, address: Value, *strides: Value) -> Value:
             op.operand_types = (pointer_type,)
-            found = nvvm_wmma.load(fiber, op, addresses.at(address, offset), given[0] if given else _stride(op))
-            return _to_bits(fiber, found)
+            fragment = nvvm_wmma.load(fiber, op, addresses.at(address, offset), strides[0] if strides else _stride(op))
+            return _to_bits(fiber, fragment)
 
         site.emit(load, [base, *stride], [site.write(register, width) for register in targets], attributes)
         return
@@ -272,9 +285,9 @@ def move_fragment(site: Site) -> None:
 
     def store(fiber: Fiber, op: Instruction, address: Value, *registers: Value) -> None:
         op.operand_types = (pointer_type,)
-        given = registers[len(sources) :]
+        strides = registers[len(sources) :]
         parts = [_of_bits(fiber, value, type_) for value in registers[: len(sources)]]
-        nvvm_wmma.store(fiber, op, addresses.at(address, offset), *parts, given[0] if given else _stride(op))
+        nvvm_wmma.store(fiber, op, addresses.at(address, offset), *parts, strides[0] if strides else _stride(op))
 
     reads = [site.read(register, PtxType(f"b{width}", "b", width)) for register in sources]
     site.emit(store, [base, *reads, *stride], (), attributes)
@@ -286,11 +299,11 @@ def _stride(op: Instruction) -> int:
     return op.attributes[rows if "col" in op.attributes["layout"] else columns]
 
 
-def _to_bits(fiber: Fiber, found: Value) -> Value:
+def _to_bits(fiber: Fiber, fragment: Value) -> Value:
     """Returns the registers of a fragment as bits: a tuple, or that of the only one."""
-    if isinstance(found, Struct):  # of pairs of two halves
-        return tuple(np.ascontiguousarray(field).view(np.int32)[:, 0] for field in found.fields)
-    bits = np.ascontiguousarray(found.array).view(f"i{found.array.itemsize}")
+    if isinstance(fragment, Struct):  # of pairs of two halves
+        return tuple(np.ascontiguousarray(field).view(np.int32)[:, 0] for field in fragment.fields)
+    bits = np.ascontiguousarray(fragment.array).view(f"i{fragment.array.itemsize}")
     registers = [np.ascontiguousarray(bits[:, number]) for number in range(bits.shape[1])]
     return tuple(registers) if len(registers) > 1 else registers[0]
 
@@ -312,8 +325,12 @@ def wmma(site: Site) -> None:
     b_layout = site.choice(("row", "col"))
     saturates = site.flag("satfinite")
     site.flag("rn")
-    found = site.types()
-    d, a, b, c = found if len(found) == 4 else (found[0], types.find("f16"), types.find("f16"), found[-1])
+    operand_types = site.types()
+    d, a, b, c = (
+        operand_types
+        if len(operand_types) == 4
+        else (operand_types[0], types.find("f16"), types.find("f16"), operand_types[-1])
+    )
     if a is None or b is None or d.name not in ("f16", "f32", "f64", "s32") or a.name != b.name:
         raise site.error("with these types")
     attributes = _attributes(site, "c", c)

@@ -1,7 +1,7 @@
 """Mbarriers.
 
-A loop of pure instructions around a `try_wait` or a `test_wait` waits for the phase. Elsewhere each says whether the
-phase has ended, and may say that it has not; copies arrive at a wait.
+A loop of pure instructions around a `try_wait` or a `test_wait` waits for the phase. Elsewhere each returns whether the
+phase has ended, and may return false; copies arrive at a wait.
 Source: PTX ISA, "mbarrier".
 """
 
@@ -29,7 +29,7 @@ _B32 = PtxType("b32", "b", 32)
 _B64 = PtxType("b64", "b", 64)
 _SPACES = ("shared", "shared::cta", "shared::cluster")
 _BYTES = 8
-_PATIENCE = 16  # negative answers that a thread gets before it waits
+_PATIENCE = 16  # negative results that a thread receives before it waits
 
 
 def _form(site: Site) -> str:
@@ -80,13 +80,13 @@ def _arrive(
     address: Value,
     *,
     arrivals: Value,
-    expected: Value,
+    byte_count: Value,
     releases: bool,
     drops: bool = False,
 ) -> None:
     """Arrives at mbarriers of the own block or of others."""
     if addresses.is_own(address):
-        mbarriers.arrive_at(fiber, op, address, expected=expected, arrivals=arrivals, releases=releases, drops=drops)
+        mbarriers.arrive_at(fiber, op, address, expected=byte_count, arrivals=arrivals, releases=releases, drops=drops)
         return
     block = addresses.block_of(fiber, address)
     if (block[fiber.lanes] >= fiber.group.blocks).any():
@@ -96,13 +96,13 @@ def _arrive(
         synchronization.note_remote(fiber, op, block, "arrives at an mbarrier")
     place = addresses.inside_block(address)
     mbarriers.arrive_at(
-        fiber, op, place, expected=expected, arrivals=arrivals, block=block, releases=releases, drops=drops
+        fiber, op, place, expected=byte_count, arrivals=arrivals, block=block, releases=releases, drops=drops
     )
 
 
 @instruction("mbarrier.arrive", "mbarrier.arrive_drop")
 def arrive(site: Site) -> None:
-    """Arrives, with bytes announced or several times where that is said; the token is the phase."""
+    """Arrives, with bytes announced or several times where the instruction states it; the token is the phase."""
     drops = site.family.endswith("drop")
     kind = site.choice(("expect_tx", "noComplete"), "")
     releases = _form(site) != "relaxed"
@@ -120,9 +120,9 @@ def arrive(site: Site) -> None:
     def execute(fiber: Fiber, op: Instruction, address: Value, *number: Value) -> Value:
         address = addresses.at(address, offset)
         phase = nvgpu.phases(fiber, op, address) if token else None
-        announced = number[0] if kind == "expect_tx" else 0
+        byte_count = number[0] if kind == "expect_tx" else 0
         arrivals = number[0] if number and kind != "expect_tx" else 1
-        _arrive(fiber, op, address, arrivals=arrivals, expected=announced, releases=releases, drops=drops)
+        _arrive(fiber, op, address, arrivals=arrivals, byte_count=byte_count, releases=releases, drops=drops)
         return phase
 
     site.emit(execute, [base, *numbers], [site.write(0, 64)] if token else ())
@@ -130,7 +130,7 @@ def arrive(site: Site) -> None:
 
 @instruction("mbarrier.expect_tx", "mbarrier.complete_tx")
 def transactions(site: Site) -> None:
-    """Announces bytes, or counts them as come, without arriving."""
+    """Announces bytes, or counts them as received, without arriving."""
     _form(site)
     site.type("b", (64,))
     site.count(2)
@@ -142,7 +142,7 @@ def transactions(site: Site) -> None:
         if comes:
             nvvm_mbarrier.complete_tx(fiber, op, address, count)
         else:
-            _arrive(fiber, op, address, arrivals=0, expected=count, releases=True)
+            _arrive(fiber, op, address, arrivals=0, byte_count=count, releases=True)
 
     site.emit(execute, [base, site.read(1, _B32)], ())
 
@@ -151,7 +151,7 @@ def transactions(site: Site) -> None:
 def wait(site: Site) -> None:
     """Whether the phase of a token, or with a parity, has ended."""
     parity = site.flag("parity")
-    # A thread that does not look at the answer goes on in either case.
+    # A thread that does not read the result continues in either case.
     acquires = _form(site) != "relaxed" and not site.is_ignored
     site.type("b", (64,))
     site.count(3, *([4] if site.family.endswith("try_wait") else []))
@@ -165,15 +165,15 @@ def wait(site: Site) -> None:
         if spin is not None:
             mbarriers.wait_at(fiber, op, address, phase, acquires=acquires)
             return True
-        ended = mbarriers.ended_at(fiber, op, address, phase, acquires=acquires)
-        own = ended[fiber.lanes]
+        has_ended = mbarriers.ended_at(fiber, op, address, phase, acquires=acquires)
+        own = has_ended[fiber.lanes]
         key = "asked", op.number, int(fiber.lanes[0])
         times = 0 if own.all() else fiber.group.state.get(key, 0) + 1
         fiber.group.state[key] = times
         if times > _PATIENCE:
             mbarriers.wait_at(fiber, op, address, phase, acquires=acquires)
             return True
-        return bool(own[0]) if (own == own[0]).all() else ended
+        return bool(own[0]) if (own == own[0]).all() else has_ended
 
     site.emit(execute, [base, state], [site.write(0, 1)])
 
@@ -181,7 +181,7 @@ def wait(site: Site) -> None:
 @instruction("cp.async.mbarrier.arrive")
 def cp_async_arrive(site: Site) -> None:
     """Lets the copies of each thread arrive at an mbarrier when they have landed: here at once."""
-    counted = site.flag("noinc")
+    is_counted = site.flag("noinc")
     site.choice(("shared", "shared::cta"), "")
     site.type("b", (64,))
     site.count(1)
@@ -190,7 +190,7 @@ def cp_async_arrive(site: Site) -> None:
     def execute(fiber: Fiber, op: Instruction, address: Value) -> None:
         asynchronous.wait_for_copies(fiber, None)
         # Without `noinc` the arrival is one more than the mbarrier was initialized for.
-        if counted:
+        if is_counted:
             mbarriers.arrive_at(fiber, op, addresses.at(address, offset))
 
     site.emit(execute, [base], ())

@@ -70,17 +70,17 @@ def ld(site: Site) -> None:
 
     def execute(fiber: Fiber, op: Instruction, address: Value) -> Value:
         address = addresses.at(address, offset)
-        found = _read(fiber, op, space, address, type_, shape, is_strong=is_strong)
+        value = _read(fiber, op, space, address, type_, shape, is_strong=is_strong)
         if spin is not None:
-            _wait_for_change(fiber, spin, address, found)
+            _wait_for_change(fiber, spin, address, value)
         elif is_strong:
-            atomics.spin(fiber, op, np.asarray(found).tobytes(), False)
+            atomics.spin(fiber, op, np.asarray(value).tobytes(), False)
         if ordering != "weak":
             for lane in fiber.lanes:
                 place = addresses.of_lane(address, lane)
-                where = "shared" if "shared" in space or addresses.is_shared_address(place) else "global"
-                order.acquire(fiber, int(lane), where, place, scope, fenced=ordering != "acquire")
-        columns = [found[..., number] for number in range(count)] if shape else [found]
+                memory_space = "shared" if "shared" in space or addresses.is_shared_address(place) else "global"
+                order.acquire(fiber, int(lane), memory_space, place, scope, is_relaxed=ordering != "acquire")
+        columns = [value[..., number] for number in range(count)] if shape else [value]
         results = [_extended(column, type_, width) for column, width in zip(columns, widths)]
         return results if shape else results[0]
 
@@ -116,15 +116,15 @@ def _read(
     is_strong: bool,
 ) -> Value:
     element = types.register(type_.bits)
-    found, masks = [], []
+    parts_read, masks = [], []
     for part, allocation, start, remote in addresses.parts(fiber, op, space, address, element.bytes, shape):
         access = addresses.access(part, op, allocation, start, element, shape, of_any_block=remote, verb="reads")
-        read = _take_strong(part, op, access) if is_strong else memory.take(part, op, access)
-        found.append(memory.spread(part, read) if access.per_lane else read)
+        elements = _take_strong(part, op, access) if is_strong else memory.take(part, op, access)
+        parts_read.append(memory.spread(part, elements) if access.per_lane else elements)
         masks.append(part.active)
-    if not found:
+    if not parts_read:
         return np.zeros(shape, element.dtype)
-    return found[0] if len(found) == 1 else values.merge(found, masks, fiber.count, len(shape))
+    return parts_read[0] if len(parts_read) == 1 else values.merge(parts_read, masks, fiber.count, len(shape))
 
 
 def _take_strong(fiber: Fiber, op: Instruction, access: Access) -> np.ndarray:
@@ -142,18 +142,18 @@ def _take_strong(fiber: Fiber, op: Instruction, access: Access) -> np.ndarray:
     return memory.gather(access)
 
 
-def _wait_for_change(fiber: Fiber, spin: object, address: Value, found: Value) -> None:
+def _wait_for_change(fiber: Fiber, spin: object, address: Value, value: Value) -> None:
     """Blocks where a loop polls a value that has not changed."""
     group = fiber.group
-    array = np.asarray(found)
-    now = np.broadcast_to(array, (fiber.count, *array.shape)) if values.is_uniform(found) else array
-    seen, is_set = group.state.setdefault(spin, (now.copy(), np.zeros(fiber.count, bool)))
+    array = np.asarray(value)
+    current = np.broadcast_to(array, (fiber.count, *array.shape)) if values.is_uniform(value) else array
+    last, is_set = group.state.setdefault(spin, (current.copy(), np.zeros(fiber.count, bool)))
     lanes = fiber.lanes
-    same = is_set[lanes] & (seen[lanes] == now[lanes]).reshape(len(lanes), -1).all(axis=1)
-    if same.all():
+    is_same = is_set[lanes] & (last[lanes] == current[lanes]).reshape(len(lanes), -1).all(axis=1)
+    if is_same.all():
         lane = int(lanes[0])
-        raise Blocked(f"another number than {int(np.ravel(now[lane])[0])} at {addresses.of_lane(address, lane):#x}")
-    seen[lanes] = now[lanes]
+        raise Blocked(f"another number than {int(np.ravel(current[lane])[0])} at {addresses.of_lane(address, lane):#x}")
+    last[lanes] = current[lanes]
     is_set[lanes] = True
 
 
@@ -183,8 +183,10 @@ def st(site: Site) -> None:
             return
         for lane in fiber.lanes:
             place = addresses.of_lane(address, lane)
-            where = "shared" if "shared" in space or addresses.is_shared_address(place) else "global"
-            order.release(fiber, int(lane), where, place, scope, fenced=ordering not in order.RELEASES, replaces=True)
+            memory_space = "shared" if "shared" in space or addresses.is_shared_address(place) else "global"
+            order.release(
+                fiber, int(lane), memory_space, place, scope, is_relaxed=ordering not in order.RELEASES, replaces=True
+            )
 
     reads = [site.read(source, PtxType(f"b{type_.bits}", type_.kind, type_.bits), wider=True) for source in sources]
     site.emit(execute, [base, *reads], ())

@@ -70,8 +70,8 @@ def _unpack(site: Site, type_: PtxType, target: syntax.Vector, source: syntax.Op
     part = PtxType(f"b{width}", "b", width)
 
     def execute(fiber: Fiber, op: Instruction, value: Value) -> Value:
-        found = tuple(types.stored(value >> (width * place), width) if width > 1 else value for place in range(count))
-        return found if count > 1 else found[0]
+        parts = tuple(types.stored(value >> (width * place), width) if width > 1 else value for place in range(count))
+        return parts if count > 1 else parts[0]
 
     if width not in (8, 16, 32) or count * width != type_.width:
         raise site.error("with these types")
@@ -84,13 +84,13 @@ def _pack(site: Site, type_: PtxType, target: syntax.Operand, source: syntax.Vec
     part = PtxType(f"u{width}", "u", width)
 
     def execute(fiber: Fiber, op: Instruction, *parts: Value) -> Value:
-        whole: Value = 0
+        packed: Value = 0
         for place, value in enumerate(parts):
             number = types.number(value, part)
             if isinstance(number, np.ndarray):
                 number = number.astype(f"u{type_.bits // 8}")
-            whole = whole | (number << (width * place))
-        return types.stored(whole, type_.width)
+            packed = packed | (number << (width * place))
+        return types.stored(packed, type_.width)
 
     if width not in (8, 16, 32) or count * width != type_.width:
         raise site.error("with these types")
@@ -115,16 +115,16 @@ def isspacep(site: Site) -> None:
 
     def execute(fiber: Fiber, op: Instruction, address: Value) -> Value:
         address = np.asarray(address)
-        shared = (address >= 0) & (address < _SHARED_END)
+        is_shared = (address >= 0) & (address < _SHARED_END)
         private = (address >= _PRIVATE.start) & (address < _PRIVATE.stop)
         own = (address >> RANK_SHIFT) - 1 == fiber.group.block_of_lane if address.ndim else False
-        found = {
-            "shared": shared & ((address < 1 << RANK_SHIFT) | own),
-            "shared::cluster": shared,
+        is_in_space = {
+            "shared": is_shared & ((address < 1 << RANK_SHIFT) | own),
+            "shared::cluster": is_shared,
             "local": private,
-            "global": ~shared & ~private,
-        }.get(space.removesuffix("::cta"), np.zeros_like(shared))
-        return found if found.ndim else bool(found)
+            "global": ~is_shared & ~private,
+        }.get(space.removesuffix("::cta"), np.zeros_like(is_shared))
+        return is_in_space if is_in_space.ndim else bool(is_in_space)
 
     site.emit(execute, [site.read(1, PtxType("u64", "u", 64))], [site.write(0, 1)])
 
@@ -165,10 +165,10 @@ def cvt(site: Site) -> None:
     def widened(fiber: Fiber, op: Instruction, value: Value) -> Value:
         return types.extended(convert(value), target, wide)
 
-    read = site.read(1, PtxType(f"b{source.width}", "b", source.width), wider=True)
+    source_slot = site.read(1, PtxType(f"b{source.width}", "b", source.width), wider=True)
     if width == 8 and target.kind == "f":
         raise site.error("with these types")
-    site.emit(widened if wide != width else execute, [read], [site.write(0, width, wider=True)])
+    site.emit(widened if wide != width else execute, [source_slot], [site.write(0, width, wider=True)])
 
 
 def _integers(source: PtxType, target: PtxType, *, saturates: bool) -> Callable:
@@ -194,10 +194,10 @@ def _flushing(convert: Callable, source: PtxType, target: PtxType) -> Callable:
     def flushed(value: Value) -> Value:
         if source.name == "f32":
             value = types.from_floats(types.flushed(types.floats(value, source)), source)
-        found = convert(value)
+        result = convert(value)
         if target.name == "f32":
-            found = types.from_floats(types.flushed(types.floats(found, target)), target)
-        return found
+            result = types.from_floats(types.flushed(types.floats(result, target)), target)
+        return result
 
     return flushed
 
@@ -212,12 +212,14 @@ def _to_integers(source: PtxType, target: PtxType, mode: str, *, flushes: bool) 
     of_nan = dtype.type((low if signed else high // 2 + 1) if is_long else 0)
 
     def convert(value: Value) -> Value:
-        given = types.floats(value, source)
-        number = _TO_INTEGER[mode](np.asarray(types.flushed(given) if flushes else given).astype(np.float64))
+        source_number = types.floats(value, source)
+        number = _TO_INTEGER[mode](
+            np.asarray(types.flushed(source_number) if flushes else source_number).astype(np.float64)
+        )
         inside = np.where((number > low) & (number < high), number, 0).astype(dtype)
-        found = np.where(number >= high, dtype.type(high), np.where(number <= low, dtype.type(low), inside))
-        found = np.where(np.isnan(number), of_nan, found)
-        return types.stored(found if found.ndim else int(found), target.bits)
+        result = np.where(number >= high, dtype.type(high), np.where(number <= low, dtype.type(low), inside))
+        result = np.where(np.isnan(number), of_nan, result)
+        return types.stored(result if result.ndim else int(result), target.bits)
 
     return convert
 
@@ -251,10 +253,10 @@ def _floats(source: PtxType, target: PtxType, mode: str, *, saturates: bool, cla
         if finite and target.bits <= 16 and target.name != "tf32":
             largest = float(_largest(target))
             number = np.where(np.isnan(number), number, np.clip(number.astype(np.float64), -largest, largest))
-        found = np.asarray(rounded(number.astype(np.float64), element)).astype(target.dtype, copy=False)
+        result = np.asarray(rounded(number.astype(np.float64), element)).astype(target.dtype, copy=False)
         if target.bits < source.bits or target.name == "tf32":
-            found = types.with_canonical_nan(found, target)
-        return types.from_floats(found, target)
+            result = types.with_canonical_nan(result, target)
+        return types.from_floats(result, target)
 
     return convert
 
@@ -304,10 +306,10 @@ def _packed(site: Site, source: PtxType, target: PtxType, convert: Callable) -> 
 
     def execute(fiber: Fiber, op: Instruction, high: Value, low: Value) -> Value:
         pair = [values.lanes(np.asarray(types.floats(value, source)), fiber.count) for value in (low, high)]
-        both = np.ascontiguousarray(np.stack(pair, axis=-1))
-        flat = both.reshape(-1).view(np.int32)
-        made = np.asarray(convert_single(flat)).reshape(both.shape)
-        return np.ascontiguousarray(made).view(f"i{half // 4}")[..., 0]
+        pairs = np.ascontiguousarray(np.stack(pair, axis=-1))
+        flat = pairs.reshape(-1).view(np.int32)
+        converted = np.asarray(convert_single(flat)).reshape(pairs.shape)
+        return np.ascontiguousarray(converted).view(f"i{half // 4}")[..., 0]
 
     mode = re.search(r"rz", site.statement.mnemonic)
     finite = "satfinite" in site.statement.opcode
@@ -324,11 +326,11 @@ def _packed(site: Site, source: PtxType, target: PtxType, convert: Callable) -> 
 
 @instruction("cvt.pack", is_pure=True)
 def cvt_pack(site: Site) -> None:
-    """Two integers, saturated to fewer bits and put side by side, in front of the bits of a third operand."""
+    """Two integers, saturated to fewer bits and packed, above the bits of a third operand."""
     site.choice(("sat",))
     narrow = site.match("([su])([0-9]+)")
-    source, *kept = site.types(1, 2)
-    site.count(4 if kept else 3)
+    source, *kept_types = site.types(1, 2)
+    site.count(4 if kept_types else 3)
     assert narrow is not None  # `forms`
     bits = int(narrow[2])
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if narrow[1] == "s" else (0, (1 << bits) - 1)
@@ -337,12 +339,12 @@ def cvt_pack(site: Site) -> None:
         upper, lower = (
             np.clip(np.asarray(value).astype(np.int64), low, high) & high - low for value in (first, second)
         )
-        whole = lower | upper << bits
+        packed = lower | upper << bits
         if more:
-            whole = whole | np.asarray(more[0]).astype(np.int64) << 2 * bits
-        return types.stored(types.plain(whole), 32)
+            packed = packed | np.asarray(more[0]).astype(np.int64) << 2 * bits
+        return types.stored(types.plain(packed), 32)
 
-    reads = [site.read(1, source), site.read(2, source), *(site.read(3, type_) for type_ in kept)]
+    reads = [site.read(1, source), site.read(2, source), *(site.read(3, type_) for type_ in kept_types)]
     site.emit(execute, reads, [site.write(0, 32)])
 
 

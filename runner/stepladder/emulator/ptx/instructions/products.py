@@ -80,12 +80,12 @@ def _form(site: Site) -> _Form:
     site.choice(("aligned",))
     shape = site.match(r"m(\d+)n(\d+)k(\d+)")
     saturates = site.flag("satfinite")
-    of_bits = [found[0] for found in (site.match("b1"), site.match("b1")) if found]
-    found = [*(type_.name for type_ in site.types()), *of_bits]
-    if shape is None or len(found) != 3:
+    of_bits = [match[0] for match in (site.match("b1"), site.match("b1")) if match]
+    type_names = [*(type_.name for type_ in site.types()), *of_bits]
+    if shape is None or len(type_names) != 3:
         raise site.error("without a shape and three types")
     rows, columns, k = (int(number) for number in shape.groups())
-    sums_type, a, b = found
+    sums_type, a, b = type_names
     if saturates and sums_type != "s32":
         raise site.error("with .satfinite: only sums of .s32 have it")
     if of_bits:
@@ -100,7 +100,7 @@ def _form(site: Site) -> _Form:
     if held_a and len(held_a) != _A_REGISTERS:
         raise site.error(f"with {len(held_a)} registers for A")
     scale = 5 if is_sparse else 3  # operands before scale-d: also metadata and its selector
-    signs, transposed = _immediates(site, scale + 1, sums_type, a, held_a=bool(held_a))
+    signs, are_transposed = _immediates(site, scale + 1, sums_type, a, held_a=bool(held_a))
     product = nvvm_wgmma.Product(
         rows,
         columns,
@@ -108,7 +108,7 @@ def _form(site: Site) -> _Form:
         a,
         b,
         sums_type,
-        (not transposed[0], not transposed[1]),
+        (not are_transposed[0], not are_transposed[1]),
         (signs[0] < 0, signs[1] < 0),
         True,
         saturates,
@@ -128,13 +128,13 @@ def multiply(site: Site) -> None:
     metadata = [site.read(3, _B32)] if is_sparse else []
 
     def execute(fiber: Fiber, op: Instruction, right: Value, keeps: Value, *others: Value) -> Value:
-        held, left = others[: len(slots)], others[len(slots) :]
+        sum_registers, left = others[: len(slots)], others[len(slots) :]
         dtype = _SUMS[sums_type]
         # Registers that nothing has written may be replaced, as those of outputs of inline PTX alone.
-        is_new = keeps is False and all(value is None for value in held)
-        sums = AccumulatorRegisters(np.zeros((fiber.count, len(held)), dtype)) if is_new else None
-        result = begin(fiber, op, right, keeps, sums or _sums(fiber, op, held, dtype), left)
-        return [Held(result, place) for place in range(len(held))]
+        is_new = keeps is False and all(value is None for value in sum_registers)
+        sums = AccumulatorRegisters(np.zeros((fiber.count, len(sum_registers)), dtype)) if is_new else None
+        result = begin(fiber, op, right, keeps, sums or _sums(fiber, op, sum_registers, dtype), left)
+        return [Held(result, place) for place in range(len(sum_registers))]
 
     def whole(fiber: Fiber, op: Instruction, right: Value, keeps: Value, struct: Value, *left: Value) -> Value:
         sums = whole_sums.sums_of(fiber, op, struct)
@@ -179,9 +179,9 @@ def _immediates(site: Site, first: int, sums: str, a: str, *, held_a: bool) -> t
     of_layouts = (1 if held_a else 2) if a in _TRANSPOSED else 0
     count = site.count(first + of_signs + of_layouts)
     numbers = [site.number(place) for place in range(first, count)]
-    for number, known in zip(numbers, [(-1, 1)] * of_signs + [(0, 1)] * of_layouts):
-        if number not in known:
-            raise site.error(f"with the operand {number}: expected {known[0]} or {known[1]}")
+    for number, accepted in zip(numbers, [(-1, 1)] * of_signs + [(0, 1)] * of_layouts):
+        if number not in accepted:
+            raise site.error(f"with the operand {number}: expected {accepted[0]} or {accepted[1]}")
     layouts = numbers[of_signs:]
     return numbers[:of_signs] or [1, 1], [*[0] * (2 - len(layouts)), *layouts]
 
@@ -208,18 +208,18 @@ def lanes_of(fiber: Fiber, value: Value) -> np.ndarray:
     return values.lanes(np.asarray(value, np.int32), fiber.count)
 
 
-def _sums(fiber: Fiber, op: Instruction, held: Sequence[Value], dtype: np.dtype) -> AccumulatorRegisters:
+def _sums(fiber: Fiber, op: Instruction, registers: Sequence[Value], dtype: np.dtype) -> AccumulatorRegisters:
     """Returns the sums that a product adds to: those of another one, which may be in flight, or scalars."""
-    sums = held[0].sums if type(held[0]) is Held else None
-    for place, value in enumerate(held):
+    sums = registers[0].sums if type(registers[0]) is Held else None
+    for place, value in enumerate(registers):
         if type(value) is not Held or value.sums is not sums or value.place != place:
             break
     else:
         assert sums is not None
         return sums
-    if all(type(value) is Held for value in held):
-        array = np.stack([value.sums.array[:, value.place] for value in held], axis=1)
-        products = {id(product): product for value in held for product in value.sums.products}
+    if all(type(value) is Held for value in registers):
+        array = np.stack([value.sums.array[:, value.place] for value in registers], axis=1)
+        products = {id(product): product for value in registers for product in value.sums.products}
         return AccumulatorRegisters(array.view(dtype), list(products.values()))
-    columns = [lanes_of(fiber, bits_of(fiber, op, value)) for value in held]
+    columns = [lanes_of(fiber, bits_of(fiber, op, value)) for value in registers]
     return AccumulatorRegisters(np.ascontiguousarray(np.stack(columns, axis=1)).view(dtype))

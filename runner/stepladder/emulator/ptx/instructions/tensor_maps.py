@@ -43,11 +43,11 @@ def replace(site: Site) -> None:
         if not 0 <= ordinal < field.count:
             raise site.error(f"of field {ordinal}: there are {field.count}")
         place += ordinal * field.bits // 8
-    held = PtxType(f"b{field.bits}", "b", field.bits)
+    field_type = PtxType(f"b{field.bits}", "b", field.bits)
 
     def execute(fiber: Fiber, op: Instruction, address: Value, number: Value) -> None:
         part = types.stored(types.number(number, type_), field.bits)
-        memory_access.write(fiber, op, space, addresses.at(address, offset + place), held, part)
+        memory_access.write(fiber, op, space, addresses.at(address, offset + place), field_type, part)
 
     site.emit(execute, [base, site.read(-1, type_)], ())
 
@@ -67,11 +67,11 @@ def copy(site: Site) -> None:
     source, source_offset = site.address(1)
 
     def execute(fiber: Fiber, op: Instruction, to: Value, from_: Value) -> None:
-        one = fiber.representatives()
+        representatives = fiber.representatives()
         for start in range(0, tensor_maps.BYTES, _B64.bytes):
-            part = memory_access.read(one, op, "shared", addresses.at(from_, source_offset + start), _B64)
-            memory_access.write(one, op, "global", addresses.at(to, target_offset + start), _B64, part)
-        for lane in one.lanes:
+            part = memory_access.read(representatives, op, "shared", addresses.at(from_, source_offset + start), _B64)
+            memory_access.write(representatives, op, "global", addresses.at(to, target_offset + start), _B64, part)
+        for lane in representatives.lanes:
             tensor_maps.note_written(fiber.group, addresses.of_lane(addresses.at(to, target_offset), lane))
 
     site.emit(execute, [target, source], ())

@@ -43,8 +43,8 @@ def _parts(value: Value, type_: PtxType, count: int) -> np.ndarray:
     """Returns the integers of a word: int64, with a last dimension of `count`."""
     bits = 32 // count
     word = np.asarray(value).astype(np.int64)[..., None]
-    found = word >> bits * np.arange(count) & (1 << bits) - 1
-    return np.where((type_.kind == "s") & (found >> bits - 1 == 1), found - (1 << bits), found)
+    fields = word >> bits * np.arange(count) & (1 << bits) - 1
+    return np.where((type_.kind == "s") & (fields >> bits - 1 == 1), fields - (1 << bits), fields)
 
 
 @instruction(*(f"{name}{count}" for name in (*_FUNCTIONS, "vset") for count in (2, 4)), is_pure=True)
@@ -67,13 +67,13 @@ def side_by_side(site: Site) -> None:
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
 
     def execute(fiber: Fiber, op: Instruction, left: Value, right: Value, third: Value) -> Value:
-        found = function(_parts(left, first, count), _parts(right, second, count)).astype(np.int64)
+        results = function(_parts(left, first, count), _parts(right, second, count)).astype(np.int64)
         if saturates:
-            found = np.clip(found, low, high)
+            results = np.clip(results, low, high)
         if adds:
-            total = found.sum(axis=-1) + types.number(third, target)
+            total = results.sum(axis=-1) + types.number(third, target)
         else:
-            total = ((found & (1 << bits) - 1) << bits * np.arange(count)).sum(axis=-1)
+            total = ((results & (1 << bits) - 1) << bits * np.arange(count)).sum(axis=-1)
         return types.stored(total if np.ndim(total) else int(total), 32)
 
     site.emit(execute, [site.read(1, first), site.read(2, second), site.read(3, _WORD)], [site.write(0, 32)])

@@ -45,14 +45,14 @@ def shfl(site: Site) -> None:
     mode = site.choice(("up", "down", "bfly", "idx"))
     site.type("b", (32,))
     site.count(5)
-    results, both = _results(site, 32)
+    results, has_predicate = _results(site, 32)
 
     def execute(fiber: Fiber, op: Instruction, value: Value, other: Value, limits: Value, members: Value) -> Value:
-        found = nvvm_threads.shfl_sync(fiber, op, members, value, other, limits)
-        return found.fields if both else found
+        result = nvvm_threads.shfl_sync(fiber, op, members, value, other, limits)
+        return result.fields if has_predicate else result
 
     attributes: dict = {"kind": mode}
-    if both:
+    if has_predicate:
         attributes["return_value_and_is_valid"] = True
     site.emit(execute, [site.read(number, _B32) for number in range(1, 5)], results, attributes)
 
@@ -78,15 +78,15 @@ def match(site: Site) -> None:
     site.choice(("sync",))
     type_ = site.type("b", (32, 64))
     site.count(3)
-    results, both = _results(site, 32)
-    if both and kind == "any":
+    results, has_predicate = _results(site, 32)
+    if has_predicate and kind == "any":
         raise site.error("with a predicate as second result: only .all has one")
 
     def execute(fiber: Fiber, op: Instruction, value: Value, members: Value) -> Value:
-        found = nvvm_votes.match(fiber, op, members, value)
-        if not isinstance(found, Struct):
-            return found
-        return found.fields if both else found.fields[0]
+        result = nvvm_votes.match(fiber, op, members, value)
+        if not isinstance(result, Struct):
+            return result
+        return result.fields if has_predicate else result.fields[0]
 
     site.emit(execute, [site.read(1, type_), site.read(2, _B32)], results, {"kind": kind})
 
@@ -116,18 +116,18 @@ def redux(site: Site) -> None:
         raise site.error("with these types")
 
     def execute(fiber: Fiber, op: Instruction, value: Value, members: Value) -> Value:
-        met = nvvm_votes.meet(fiber, op, members)
+        members_met = nvvm_votes.meet(fiber, op, members)
         own = types.floats(value, type_) if type_.kind == "f" else value
         own = values.lanes(np.asarray(own, type_.scalar.dtype), fiber.count)
         op.result_types = (type_.scalar,)
-        found = over_groups(
+        result = over_groups(
             fiber,
             op,
             own,
-            nvvm_votes.meetings_of(fiber, met),
+            nvvm_votes.meetings_of(fiber, members_met),
             lambda left, right: combined(name, type_.scalar, np.asarray(left), np.asarray(right)),
         )
-        return types.from_floats(found, type_) if type_.kind == "f" else types.stored(found, 32)
+        return types.from_floats(result, type_) if type_.kind == "f" else types.stored(result, 32)
 
     site.emit(execute, [site.read(1, _B32), site.read(2, _B32)], [site.write(0, 32)])
 
@@ -144,12 +144,12 @@ def activemask(site: Site) -> None:
 def elect(site: Site) -> None:
     """One thread of the warp: its index in the warp, and whether it is this one."""
     site.count(2)
-    results, both = _results(site, 32)
+    results, has_predicate = _results(site, 32)
 
     def execute(fiber: Fiber, op: Instruction, members: Value) -> Value:
         leader = nvvm_threads.leaders(fiber, op, members).astype(np.int32)
-        elected = leader == fiber.group.thread_of_lane % WARP
-        return (leader, elected) if both else leader
+        is_elected = leader == fiber.group.thread_of_lane % WARP
+        return (leader, is_elected) if has_predicate else leader
 
     site.emit(execute, [site.read(1, _B32)], results)
 

@@ -7,8 +7,16 @@ from stepladder.extension.lib import memory, threads, tma
 from stepladder.extension.lib.arithmetic import apply, equal, index, integer, less_than, times
 from stepladder.extension.lib.control_flow import body_of, create_if
 from stepladder.extension.lib.dialect import Refusal
-from stepladder.extension.lib.epilogues import epilogue, operand_boxes
-from stepladder.extension.lib.epilogues.epilogue import MATRIX, PAIR, AccumulatorFragment, ComputedFragment, Epilogue
+from stepladder.extension.lib.epilogues import operand_boxes
+from stepladder.extension.lib.epilogues.epilogue import (
+    MATRIX,
+    PAIR,
+    AccumulatorFragment,
+    ComputedFragment,
+    Epilogue,
+    extents_of,
+    thread_row,
+)
 from stepladder.extension.lib.epilogues.operand_boxes import UNIT, OperandBoxes
 from stepladder.extension.lib.epilogues.tma_stores import reduce_add, store_matrices
 from stepladder.extension.lib.threads import WARP, WARPGROUP
@@ -36,7 +44,7 @@ class BoxStore:
         operand: a matrix that is in the first boxes before C is (`copy_operand`); None for none.
 
     Args:
-        found: the epilogue.
+        epilogue: the epilogue.
         launch: the `gpu.launch`.
         stages: buffers of each warpgroup.
         warpgroups: that store.
@@ -45,15 +53,15 @@ class BoxStore:
     """
 
     def __init__(
-        self, found: Epilogue, launch: ir.Operation, stages: int, warpgroups: int, group: int, result: int = 0
+        self, epilogue: Epilogue, launch: ir.Operation, stages: int, warpgroups: int, group: int, result: int = 0
     ) -> None:
-        self.found = found
+        self.epilogue = epilogue
         self.group = group
         self.result = result
         self.operand: OperandBoxes | None = None
-        self.c_tile = found.c_tile if found.elementwise is None else found.elementwise.outputs[result]
+        self.c_tile = epilogue.c_tile if epilogue.elementwise is None else epilogue.elementwise.outputs[result]
         self.c_type = ir.MemRefType(self.c_tile.type).element_type
-        self.rows, self.columns = found.shape
+        self.rows, self.columns = epilogue.shape
         self.stages = stages
         self.bytes = types.byte_width(self.c_type)
         self.swizzle = self._swizzle()
@@ -61,17 +69,17 @@ class BoxStore:
         self.height, self.boxes, self.parts = self._divide()
         if self.height > tma.BOX_LIMIT:
             raise Refusal(
-                found.consumer, f"a warpgroup's {self.height} rows are more than a box of TMA has, {tma.BOX_LIMIT}"
+                epilogue.consumer, f"a warpgroup's {self.height} rows are more than a box of TMA has, {tma.BOX_LIMIT}"
             )
-        with ir.InsertionPoint(found.consumer), found.consumer.location:
-            self.origin = tma.global_tile(found.consumer, self._tile())
-        tma.check_buffer(found.consumer, self.origin.buffer, "C" if result == 0 else "a result")
+        with ir.InsertionPoint(epilogue.consumer), epilogue.consumer.location:
+            self.origin = tma.global_tile(epilogue.consumer, self._tile())
+        tma.check_buffer(epilogue.consumer, self.origin.buffer, "C" if result == 0 else "a result")
         heights = sorted({self._rows_of(number) for number in range(self.boxes)}, reverse=True)
         with ir.InsertionPoint(launch), launch.location:
             self.descriptors = {height: self._create_descriptor(height) for height in heights}
         with ir.InsertionPoint.at_block_begin(body_of(launch)), launch.location:
             shape = [warpgroups, stages, self.parts * self.height, self.width]
-            space = ir.MemRefType(found.accumulator_tile.results[0].type).memory_space
+            space = ir.MemRefType(epilogue.accumulator_tile.results[0].type).memory_space
             self.buffers: ir.Value = memref.alloc(ir.MemRefType.get(shape, self.c_type, memory_space=space), [], [])
             defining_op(self.buffers).attributes["operand_c"] = ir.UnitAttr.get()
 
@@ -80,7 +88,7 @@ class BoxStore:
         swizzle = tma.row_swizzle(self.columns * self.bytes)
         if swizzle is None:
             raise Refusal(
-                self.found.consumer,
+                self.epilogue.consumer,
                 f"rows of the tile of C are {self.columns} x {self.c_type}; TMA stores require multiples of "
                 f"{min(tma.SWIZZLES) // self.bytes}",
             )
@@ -108,10 +116,10 @@ class BoxStore:
         """Creates the stores of all boxes, at the current insertion point.
 
         Args:
-            in_flight: tells how many stores were issued after the previous one from the buffer that a box uses.
+            in_flight: returns how many stores were issued after the previous one from the buffer that a box uses.
         """
         i32 = ir.IntegerType.get_signless(32)
-        fragment = self.found.fragment()
+        fragment = self.epilogue.fragment()
         warpgroup = threads.warpgroup_id()
         is_leader = self._is_leader()
         barrier = arith.addi(arith.index_cast(i32, warpgroup), integer(_FIRST_BARRIER, 32))
@@ -153,13 +161,13 @@ class BoxStore:
         Nothing is created where no operand of the op is such a matrix (`operand_boxes.find_operand`), or the
         accumulator comes from no loop of two steps at least.
         """
-        operand, loop = operand_boxes.find_operand(self.found, self.bytes), operand_boxes.find_loop(self.found)
+        operand, loop = operand_boxes.find_operand(self.epilogue, self.bytes), operand_boxes.find_loop(self.epilogue)
         if operand is None or loop is None:
             return
         boxes = operand_boxes.Boxes(
             self.rows, self.width, self.bytes, self._permutation, lambda group, number: self._box(group, number, 2)
         )
-        self.operand = OperandBoxes(self.found, operand, boxes, min(self.stages, self.boxes))
+        self.operand = OperandBoxes(self.epilogue, operand, boxes, min(self.stages, self.boxes))
         self.operand.create_copies(loop, _FIRST_BARRIER, self._is_leader)
         self.operand.mark(defining_op(self.descriptors[self.height]), self.origin.rank)
 
@@ -179,7 +187,7 @@ class BoxStore:
 
     def _extents(self) -> Sequence[ir.Value | None]:
         """Returns the rows and columns of the tile in C, if an elementwise op makes it; None where all are."""
-        return epilogue.extents_of(self.found.c_tile, self.found.tile_shape) if self.found.elementwise else ()
+        return extents_of(self.epilogue.c_tile, self.epilogue.tile_shape) if self.epilogue.elementwise else ()
 
     @contextlib.contextmanager
     def _if_part_in_c(self, part: Part) -> Iterator[None]:
@@ -188,12 +196,12 @@ class BoxStore:
         if extent is None or isinstance(part, int):
             yield
             return
-        with create_if(less_than(arith.addi(self.found.first_row(), times(part, self.height)), extent)):
+        with create_if(less_than(arith.addi(self.epilogue.first_row(), times(part, self.height)), extent)):
             yield
 
     def _starts(self, number: int) -> tuple[Callable[[], ir.Value], Callable[[], ir.Value]]:
         """Returns what creates the row and the column of the tile at which box `number` begins."""
-        return self.found.first_row, lambda: index(number * self.width)
+        return self.epilogue.first_row, lambda: index(number * self.width)
 
     def stored_fragment(self, fragment: AccumulatorFragment) -> AccumulatorFragment | ComputedFragment:
         """Returns the fragment that is stored: of the accumulator, or of the elementwise op on it.
@@ -201,13 +209,13 @@ class BoxStore:
         Args:
             fragment: of the accumulator.
         """
-        if self.found.elementwise is None:
+        if self.epilogue.elementwise is None:
             return fragment
-        return ComputedFragment(fragment, self.found, self.result, self.operand and self.operand.load)
+        return ComputedFragment(fragment, self.epilogue, self.result, self.operand and self.operand.load)
 
     def _begin(self) -> ir.Value:
         """Returns the row of C at which the warpgroup's rows of the tile begin."""
-        return arith.addi(self.origin.row, self.found.first_row())
+        return arith.addi(self.origin.row, self.epilogue.first_row())
 
     def _is_leader(self) -> ir.Value:
         """Returns whether a thread is the one of its group that issues stores."""
@@ -238,7 +246,7 @@ class BoxStore:
         """Creates the TMA store of a part of box `number`, or the TMA reduction that adds it to C; `box` is a view of
         the part, None where there is none yet."""
         coordinates, descriptor = self.origin.coordinates(column, row), self.descriptors[self._rows_of(number)]
-        if self.found.accumulates:
+        if self.epilogue.accumulates:
             reduce_add(self._box(warpgroup, number, 2, part) if box is None else box, descriptor, coordinates)
             return
         if box is None or self.origin.rank > 2:
@@ -266,7 +274,7 @@ class BoxStore:
         thread = threads.thread_id()
         lane = apply(lambda t: ir.AffineExpr.get_mod(t, WARP), thread)
         if self.bytes != 2:
-            row = epilogue.thread_row()
+            row = thread_row()
             permutation = self._permutation(apply(lambda x: ir.AffineExpr.get_floor_div(x, 4), lane))
         if self.bytes == 1:
             return [(row, self._of_bytes(matrix, lane, permutation)) for matrix in range(self.swizzle // MATRIX)]
@@ -285,8 +293,8 @@ class BoxStore:
             within = index(0)
         coordinates: list[tuple[ir.Value, ir.Value]] = []
         for pair in range(self.swizzle // (2 * UNIT)):
-            swizzled = arith.xori(arith.addi(unit, index(2 * pair)), permutation)
-            coordinates.append((row, arith.addi(times(swizzled, UNIT // self.bytes), within)))
+            swizzled_unit = arith.xori(arith.addi(unit, index(2 * pair)), permutation)
+            coordinates.append((row, arith.addi(times(swizzled_unit, UNIT // self.bytes), within)))
         return coordinates
 
     def _of_bytes(self, matrix: int, lane: ir.Value, permutation: ir.Value) -> ir.Value:

@@ -217,9 +217,9 @@ class Elementwise:
             outputs: the buffers of the results, of which those of the op are transposes.
         """
         inputs = len(self.operands) - len(outputs)
-        found = Elementwise(self.op, [*self.operands[:inputs], *outputs])
-        found.maps[:inputs] = map(with_swapped_loops, self.maps[:inputs])
-        return found
+        transpose = Elementwise(self.op, [*self.operands[:inputs], *outputs])
+        transpose.maps[:inputs] = map(with_swapped_loops, self.maps[:inputs])
+        return transpose
 
     def stores(self, sums: ir.Value | Sequence[ir.Value], position: Position) -> list[tuple[ir.Value, ir.Value]]:
         """Returns what is stored for a vector of the product, or an element, each with the output that it goes to.
@@ -230,15 +230,15 @@ class Elementwise:
             sums: a vector of the product, or an element; of a pair of products, one of each.
             position: of its elements, all inside of C.
         """
-        computed = self.compute(sums, position, self.stored)
-        return [(value, self.outputs[number]) for number, value in zip(self.stored, computed)]
+        results = self.compute(sums, position, self.stored)
+        return [(value, self.outputs[number]) for number, value in zip(self.stored, results)]
 
     def load(
         self,
         position: Position,
         width: int | None,
         results: Sequence[int] | None = None,
-        known: Mapping[ir.Value, ir.Value] | None = None,
+        initial_values: Mapping[ir.Value, ir.Value] | None = None,
     ) -> dict[ir.Value, ir.Value]:
         """Returns what the further operands have at the position of a vector of the product, by arguments of the body.
 
@@ -246,20 +246,20 @@ class Elementwise:
             position: of the vector's elements, all inside of C.
             width: of the vector; None for one element.
             results: those of the op that are computed; all if None.
-            known: what operands have that are not loaded, by arguments of the body; None for none.
+            initial_values: of the operands that are not loaded here, by arguments of the body; None for none.
         """
-        needed, loaded = _needed(self.op, results), dict(known or {})
+        needed_values, operand_values = _needed(self.op, results), dict(initial_values or {})
         for argument, operand, map_ in list(zip(self.body.arguments, self.operands, self.maps))[self.products :]:
-            if argument in needed and argument not in loaded:
-                loaded[argument] = _load(operand, map_, position, width)
-        return loaded
+            if argument in needed_values and argument not in operand_values:
+                operand_values[argument] = _load(operand, map_, position, width)
+        return operand_values
 
     def compute(
         self,
         sums: ir.Value | Sequence[ir.Value],
         position: Position,
         results: Sequence[int] | None = None,
-        loaded: dict[ir.Value, ir.Value] | None = None,
+        operand_values: dict[ir.Value, ir.Value] | None = None,
     ) -> list[ir.Value]:
         """Returns the op's results for a vector of the product, or for one element of it, at the insertion point.
 
@@ -267,7 +267,7 @@ class Elementwise:
             sums: a vector of rank 1, or a scalar, of the product; of a pair of products, one of each.
             position: of its elements, all inside of C.
             results: which are computed; all if None.
-            loaded: what `load` has returned for the vector; loaded here if None.
+            operand_values: what `load` has returned for the vector; loaded here if None.
 
         Raises:
             Refusal: a body that does not end in `linalg.yield`.
@@ -276,23 +276,23 @@ class Elementwise:
         first = products[0].type
         width = ir.VectorType(first).shape[0] if isinstance(first, ir.VectorType) else None
         values: dict[ir.Value, ir.Value] = dict(zip(self.body.arguments, products))
-        values |= self.load(position, width, results) if loaded is None else loaded
+        values |= self.load(position, width, results) if operand_values is None else operand_values
         return compute_body(self.op, values, width, results)
 
 
 def _needed(op: ir.Operation, results: Sequence[int] | None) -> set[ir.Value]:
     """Returns the values of the body of a linalg op that some of its results, all if None, depend on."""
     *inner, end = operations_of(op.regions[0].blocks[0])
-    needed = set(end.operands if results is None else [end.operands[number] for number in results])
+    values = set(end.operands if results is None else [end.operands[number] for number in results])
     for item in reversed(inner):
-        if item.results[0] in needed:
-            needed |= set(item.operands)
-    return needed
+        if item.results[0] in values:
+            values |= set(item.operands)
+    return values
 
 
 def compute_body(
     op: ir.Operation,
-    known: Mapping[ir.Value, ir.Value],
+    arguments: Mapping[ir.Value, ir.Value],
     width: int | None,
     results: Sequence[int] | None = None,
 ) -> list[ir.Value]:
@@ -300,15 +300,15 @@ def compute_body(
 
     Args:
         op: the op.
-        known: the elements, or vectors of rank 1, for the arguments of the body that the results depend on.
+        arguments: the elements, or vectors of rank 1, for the arguments of the body that the results depend on.
         width: of the vectors; None for elements.
         results: which are computed; all if None.
 
     Raises:
         Refusal: the body takes a value that is no constant from outside, or does not end in `linalg.yield`.
     """
-    needed = _needed(op, results)
-    values = dict(known)
+    needed_values = _needed(op, results)
+    values = dict(arguments)
 
     def value_of(operand: ir.Value) -> ir.Value:
         if operand in values:
@@ -320,9 +320,9 @@ def compute_body(
 
     for inner in operations_of(op.regions[0].blocks[0]):
         if inner.name == "linalg.yield":
-            chosen = range(len(inner.operands)) if results is None else results
-            return [value_of(inner.operands[number]) for number in chosen]
-        if inner.results[0] in needed:
+            numbers = range(len(inner.operands)) if results is None else results
+            return [value_of(inner.operands[number]) for number in numbers]
+        if inner.results[0] in needed_values:
             operands = [value_of(operand) for operand in inner.operands]
             values[inner.results[0]] = create_scalar_op(inner, operands, width)
     raise Refusal(op, "expected a body that ends in linalg.yield")

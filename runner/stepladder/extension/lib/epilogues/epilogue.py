@@ -110,7 +110,7 @@ def find_epilogues(launch: ir.Operation) -> list[Epilogue]:
     Raises:
         Refusal: the accumulators reach C in another way than by a copy, an addition or an elementwise op.
     """
-    found: list[Epilogue] = []
+    epilogues: list[Epilogue] = []
     stores = walk(launch, *STORES)
     tiles = [memory.shared_tile_of(store, store.operands[1]) for store in stores]
     # An op that reads a pair of products takes a view of each.
@@ -123,12 +123,12 @@ def find_epilogues(launch: ir.Operation) -> list[Epilogue]:
         elementwise: Elementwise | None = None
         if consumer.name not in ("linalg.copy", "linalg.add", "linalg.transpose"):
             if not is_elementwise(consumer):
-                accepted = "a copy, an addition or an elementwise linalg.generic of the product"
-                raise Refusal(consumer, f"expected {accepted} as epilogue, found {consumer.name}")
+                accepted_forms = "a copy, an addition or an elementwise linalg.generic of the product"
+                raise Refusal(consumer, f"expected {accepted_forms} as epilogue, found {consumer.name}")
             elementwise = Elementwise(consumer) if computes(consumer) else None
         c_tile = consumer.operands[len(consumer.operands) - 1] if elementwise is None else elementwise.outputs[0]
-        found.append(Epilogue(store, consumer, tile, c_tile, accumulates, elementwise))
-    return found
+        epilogues.append(Epilogue(store, consumer, tile, c_tile, accumulates, elementwise))
+    return epilogues
 
 
 class AccumulatorFragment:
@@ -188,22 +188,22 @@ class ComputedFragment:
 
     Args:
         fragment: of the accumulator.
-        found: the epilogue, with an elementwise op.
+        epilogue: the epilogue, with an elementwise op.
         result: which of its results.
-        loaded: returns what is loaded already for a pair, by arguments of the op's body; None for nothing.
+        operands_of_pair: returns what is loaded already for a pair, by arguments of the op's body; None for nothing.
     """
 
     def __init__(
         self,
         fragment: AccumulatorFragment,
-        found: Epilogue,
+        epilogue: Epilogue,
         result: int,
-        loaded: Callable[[int, int, int], dict[ir.Value, ir.Value]] | None = None,
+        operands_of_pair: Callable[[int, int, int], dict[ir.Value, ir.Value]] | None = None,
     ) -> None:
-        self.fragment, self.found, self.result, self.loaded = fragment, found, result, loaded
-        self.extents = extents_of(found.c_tile, found.tile_shape)
-        self.has_odd_rows = memory.has_odd_rows(found.c_tile)
-        self.first_row = arith.addi(found.first_row(), thread_row())
+        self.fragment, self.epilogue, self.result, self.operands_of_pair = fragment, epilogue, result, operands_of_pair
+        self.extents = extents_of(epilogue.c_tile, epilogue.tile_shape)
+        self.has_odd_rows = memory.has_odd_rows(epilogue.c_tile)
+        self.first_row = arith.addi(epilogue.first_row(), thread_row())
         self.first_column = thread_column()
 
     def pair(self, block: int, matrix: int, half: int) -> ir.Value:
@@ -215,24 +215,29 @@ class ComputedFragment:
         row = arith.addi(self.first_row, index(MMA_ROWS * block + MATRIX * half))
         column = arith.addi(self.first_column, index(MATRIX * matrix))
         sums = self.fragment.pairs(block, matrix, half)
-        known = self.loaded(block, matrix, half) if self.loaded else {}
+        operands = self.operands_of_pair(block, matrix, half) if self.operands_of_pair else {}
         if not self.has_odd_rows:
-            return self._computed(sums, known, row, column, PAIR)
+            return self._computed(sums, operands, row, column, PAIR)
         elements = []
         for side in range(PAIR):
             own = [vectors.extract(pair, [side], ir.VectorType(pair.type).element_type) for pair in sums]
-            elements.append(self._computed(own, known, row, arith.addi(column, index(side)), 1))
+            elements.append(self._computed(own, operands, row, arith.addi(column, index(side)), 1))
         vector = ir.VectorType.get([PAIR], elements[0].type)
         return ir.Operation.create("vector.from_elements", results=[vector], operands=elements).results[0]
 
     def _computed(
-        self, sums: list[ir.Value], known: dict[ir.Value, ir.Value], row: ir.Value, column: ir.Value, width: int
+        self,
+        sums: list[ir.Value],
+        operand_values: dict[ir.Value, ir.Value],
+        row: ir.Value,
+        column: ir.Value,
+        width: int,
     ) -> ir.Value:
         """Returns the result for adjacent elements of a row of each product, from a row and a column of the tile on."""
-        elementwise = self.found.elementwise
+        elementwise = self.epilogue.elementwise
         assert elementwise is not None
         position = Position(inside(row, self.extents[0], 1), inside(column, self.extents[1], width))
-        operands = elementwise.load(position, width if width > 1 else None, [self.result], known)
+        operands = elementwise.load(position, width if width > 1 else None, [self.result], operand_values)
         return elementwise.compute(sums, position, [self.result], operands)[0]
 
 
@@ -263,12 +268,12 @@ def first_offset(view: ir.Operation) -> ir.Value:
     return view.operands[1] if is_dynamic else index(offset)
 
 
-def extents_of(tile: ir.Value, whole: Sequence[int]) -> list[ir.Value | None]:
+def extents_of(tile: ir.Value, shape: Sequence[int]) -> list[ir.Value | None]:
     """Returns the extents of a view of C as values, None for an extent equal to that of a whole tile.
 
     Args:
         tile: the view.
-        whole: extents of a tile inside C.
+        shape: extents of a tile inside C.
     """
     type_ = ir.MemRefType(tile.type)
     source = producer(tile)
@@ -278,7 +283,7 @@ def extents_of(tile: ir.Value, whole: Sequence[int]) -> list[ir.Value | None]:
         unknown = ir.ShapedType.get_dynamic_stride_or_offset()
         dynamic = list(source.operands)[1 + sum(offset == unknown for offset in offsets) :]
     extents: list[ir.Value | None] = []
-    for axis, extent in enumerate(whole):
+    for axis, extent in enumerate(shape):
         if type_.is_dynamic_dim(axis):
             extents.append(dynamic.pop(0))
         else:

@@ -74,8 +74,8 @@ class FirstExtremum:
         distance = 1
         while distance < WARP:
             other, further = (
-                gpu.shuffle(each, integer(distance, 32), integer(WARP, 32), gpu.ShuffleMode.DOWN)[0]
-                for each in (best, number)
+                gpu.shuffle(value, integer(distance, 32), integer(WARP, 32), gpu.ShuffleMode.DOWN)[0]
+                for value in (best, number)
             )
             exceeds = self.exceeds(other, best)
             if self.predicate != int(_MORE[self.name]):
@@ -107,13 +107,13 @@ def first_extremum_of(generic: ir.Operation) -> FirstExtremum | None:
         if len(terms) != 1 or condition is None or condition.name != "arith.cmpf":
             continue
         predicate = arith.CmpFPredicate(ir.IntegerAttr(condition.attributes["predicate"]).value)
-        compared = list(condition.operands)
-        if compared == [so_far[value], terms[0]]:
-            predicate, compared = _REVERSED.get(predicate), compared[::-1]
+        comparands = list(condition.operands)
+        if comparands == [so_far[value], terms[0]]:
+            predicate, comparands = _REVERSED.get(predicate), comparands[::-1]
         if (
             predicate is not None
             and predicate in (_MORE[fold.name], _OR_EQUAL[_MORE[fold.name]])
-            and compared == [terms[0], so_far[value]]
+            and comparands == [terms[0], so_far[value]]
             and choice.operands[2] == so_far[place]
             and set(users_of(so_far[value])) == {fold, condition}
             and users_of(so_far[place]) == [choice]

@@ -82,15 +82,17 @@ def reduce_pairs(
     )
     results: list[tuple[ir.Value, ir.Value]] = []
     for line in lines.values():
-        folded: dict[int, ir.Value] = {}
+        values_by_slot: dict[int, ir.Value] = {}
         for pair in line:
             for side, element in enumerate(
                 elements_of(pair.sums, Position(pair.row, pair.column), elementwise, reduced, extents)
             ):
                 slot = 0 if along_rows else side
-                folded[slot] = reduced.folded(folded[slot], element) if slot in folded else element
+                values_by_slot[slot] = (
+                    reduced.folded(values_by_slot[slot], element) if slot in values_by_slot else element
+                )
         begin = line[0].row if along_rows else line[0].column
-        for slot, value in folded.items():
+        for slot, value in values_by_slot.items():
             place = apply(lambda p, f, s=slot: p - f + s, begin, first)
             results.append((place, over_lanes(reduced, value, _OF_A_ROW if along_rows else _OF_A_COLUMN)))
         # Few at a time: partial results that wait for others keep their registers.

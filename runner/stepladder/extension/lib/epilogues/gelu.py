@@ -41,13 +41,13 @@ def create_gelu(x: ir.Value) -> ir.Value:
     """
     half = _half(x)
     magnitude = ir.Operation.create("math.absf", results=[x.type], operands=[half]).results[0]
-    limited = arith.minimumf(magnitude, constant(LIMIT))
+    bounded_magnitude = arith.minimumf(magnitude, constant(LIMIT))
     exponent = constant(COEFFICIENTS[-1])
     for coefficient in reversed(COEFFICIENTS[:-1]):
-        exponent = arith.addf(arith.mulf(exponent, limited), constant(coefficient))
+        exponent = arith.addf(arith.mulf(exponent, bounded_magnitude), constant(coefficient))
     # max(x, 0) as x/2 + |x/2|, which is NaN for minus infinity; a maximum has half the throughput of an addition.
     positive = arith.addf(half, magnitude)
-    return arith.subf(positive, arith.mulf(limited, approximated("math.exp2", exponent)))
+    return arith.subf(positive, arith.mulf(bounded_magnitude, approximated("math.exp2", exponent)))
 
 
 def _half(x: ir.Value) -> ir.Value:
@@ -86,12 +86,12 @@ def _product(total: ir.Operation, x: ir.Value) -> ir.Operation | None:
         if len(users) != 1 or users[0].name != "arith.mulf":
             return None
         factor, op = other(users[0], op.results[0]), users[0]
-        doubled = _scaled_by(factor, _HALF)
+        double_of_factor = _scaled_by(factor, _HALF)
         if factor == x and not has_x:
             has_x = True
         elif _is(constant_of(factor), _HALF) and not is_halved:
             is_halved = True
-        elif doubled is not None and doubled == x and not (is_halved or has_x):
+        elif double_of_factor is not None and double_of_factor == x and not (is_halved or has_x):
             is_halved = has_x = True
         else:
             return None

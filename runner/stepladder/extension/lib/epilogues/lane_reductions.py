@@ -13,7 +13,7 @@ from stepladder.extension.lib.epilogues.warp_part import WarpPart
 from stepladder.mlir.bindings import affine, arith, ir
 
 
-def reduce_vectors(launch: ir.Operation, found: Outlined, reduced: ReducedResult, width: int) -> None:
+def reduce_vectors(launch: ir.Operation, outlined: Outlined, reduced: ReducedResult, width: int) -> None:
     """Creates the reduction of a warp's product, at the insertion point.
 
     Adjacent lanes have adjacent vectors of a row, so that the vectors of a lane are all in the same columns. Lanes fold
@@ -21,28 +21,28 @@ def reduce_vectors(launch: ir.Operation, found: Outlined, reduced: ReducedResult
 
     Args:
         launch: the `gpu.launch`.
-        found: the elementwise op; the warp's product is in its tile.
+        outlined: the elementwise op; the warp's product is in its tile.
         reduced: the reduction.
         width: elements of a vector.
 
     Raises:
         Refusal: the vectors of a row are no power of two, or more than a warp has lanes.
     """
-    _LaneReduction(launch, found, reduced, width).create()
+    _LaneReduction(launch, outlined, reduced, width).create()
 
 
 class _LaneReduction:
     """Arguments as for `reduce_vectors`."""
 
-    def __init__(self, launch: ir.Operation, found: Outlined, reduced: ReducedResult, width: int) -> None:
-        self.found, self.reduced, self.width = found, reduced, width
-        self.per_row = found.columns // width
-        if threads.WARP % self.per_row or found.rows % (threads.WARP // self.per_row):
+    def __init__(self, launch: ir.Operation, outlined: Outlined, reduced: ReducedResult, width: int) -> None:
+        self.outlined, self.reduced, self.width = outlined, reduced, width
+        self.per_row = outlined.columns // width
+        if threads.WARP % self.per_row or outlined.rows % (threads.WARP // self.per_row):
             raise Refusal(
-                found.call,
-                f"rows of {found.columns} elements cannot be divided evenly among lanes in vectors of {width}",
+                outlined.call,
+                f"rows of {outlined.columns} elements cannot be divided evenly among lanes in vectors of {width}",
             )
-        self.part = WarpPart(found, reduced, width)
+        self.part = WarpPart(outlined, reduced, width)
         self.partials: PartialResults = self.part.partials(launch)
         self.lane = lane_id()
         self.column = apply(lambda x: ir.AffineExpr.get_mod(x, self.per_row) * width, self.lane)
@@ -62,14 +62,16 @@ class _LaneReduction:
 
     def _elements(self, row: ir.Value) -> list[ir.Value]:
         """Returns what is folded of the lane's vector of a row."""
-        place = arith.addi(self.found.row, row), arith.addi(self.found.column, self.column)
-        sums = self.found.load(self.width, *place)
-        return elements_of(sums, self.found.position(*place), self.found.elementwise, self.reduced, self.part.extents)
+        place = arith.addi(self.outlined.row, row), arith.addi(self.outlined.column, self.column)
+        sums = self.outlined.load(self.width, *place)
+        return elements_of(
+            sums, self.outlined.position(*place), self.outlined.elementwise, self.reduced, self.part.extents
+        )
 
     def _fold_rows(self) -> None:
         """Folds each row by the lanes that have its vectors."""
-        # Not an scf.for: steps that come later look for the loop over k.
-        loop = affine.AffineForOp(0, self.found.rows // self.at_once)
+        # Not an scf.for: later steps search for the loop over k.
+        loop = affine.AffineForOp(0, self.outlined.rows // self.at_once)
         with ir.InsertionPoint(loop.body):
             row = self._row(loop.induction_variable)
             value, *others = self._elements(row)
@@ -83,11 +85,13 @@ class _LaneReduction:
     def _fold_columns(self) -> None:
         """Folds the rows of each lane's columns, and then the lanes that have the same columns."""
         start = [self.reduced.neutral() for _ in range(self.width)]
-        loop = affine.AffineForOp(0, self.found.rows // self.at_once, iter_args=start)
+        loop = affine.AffineForOp(0, self.outlined.rows // self.at_once, iter_args=start)
         with ir.InsertionPoint(loop.body):
             elements = self._elements(self._row(loop.induction_variable))
-            folded = [self.reduced.folded(held, element) for held, element in zip(loop.inner_iter_args, elements)]
-            affine.yield_(folded)
+            sums = [
+                self.reduced.folded(sum_so_far, element) for sum_so_far, element in zip(loop.inner_iter_args, elements)
+            ]
+            affine.yield_(sums)
         values: list[tuple[ir.Value, ir.Value]] = []
         for side, value in enumerate(loop.results):
             place = apply(lambda c, s=side: c + s, self.column) if side else self.column
@@ -97,8 +101,8 @@ class _LaneReduction:
 
 def _powers(first: int, end: int) -> list[int]:
     """Returns the powers of two from `first`, one itself, to below `end`."""
-    found: list[int] = []
+    powers: list[int] = []
     while first < end:
-        found.append(first)
+        powers.append(first)
         first *= 2
-    return found
+    return powers

@@ -17,18 +17,18 @@ class MaskedStores:
     """How a warp writes its part of a block's product to C.
 
     Args:
-        found: the op that writes C, on the operands of the block.
+        outlined: the op that writes C, on the operands of the block.
         width: elements that a thread would write at a time, where rows of C are a multiple of them.
 
     Attributes:
         width: elements that it writes at a time: they are aligned, and all inside of C or none.
     """
 
-    def __init__(self, found: Outlined, width: int) -> None:
-        self.found = found
-        shape = ir.MemRefType(found.tile.results[0].type).shape
-        self.rows, self.columns = epilogue.extents_of(found.outputs[0], shape)
-        pitches = [ir.MemRefType(output.type).get_strides_and_offset()[0][0] for output in found.outputs]
+    def __init__(self, outlined: Outlined, width: int) -> None:
+        self.outlined = outlined
+        shape = ir.MemRefType(outlined.tile.results[0].type).shape
+        self.rows, self.columns = epilogue.extents_of(outlined.outputs[0], shape)
+        pitches = [ir.MemRefType(output.type).get_strides_and_offset()[0][0] for output in outlined.outputs]
         self.width = math.gcd(width, *pitches)
 
     def create(self, writes: Callable[[bool], None]) -> None:
@@ -37,11 +37,11 @@ class MaskedStores:
         Args:
             writes: creates the writes by `write`; takes whether they are to be predicated.
         """
-        whole = self._is_whole()
-        if whole is None:
+        is_whole = self._is_whole()
+        if is_whole is None:
             writes(False)
             return
-        branch = scf.IfOp(whole, has_else=True)
+        branch = scf.IfOp(is_whole, has_else=True)
         for block, is_masked in ((branch.then_block, False), (branch.else_block, True)):
             with ir.InsertionPoint(block):
                 writes(is_masked)
@@ -67,8 +67,8 @@ class MaskedStores:
         conditions = [
             arith.cmpi(arith.CmpIPredicate.sle, arith.addi(begin, index(size)), extent)
             for begin, size, extent in (
-                (self.found.row, self.found.rows, self.rows),
-                (self.found.column, self.found.columns, self.columns),
+                (self.outlined.row, self.outlined.rows, self.rows),
+                (self.outlined.column, self.outlined.columns, self.columns),
             )
             if extent is not None
         ]
@@ -95,7 +95,7 @@ class MaskedStores:
         ).results[0]
 
     def _write(self, sums: Sequence[ir.Value], row: ir.Value, column: ir.Value) -> None:
-        for value, output in self.found.elementwise.stores(sums, Position(row, column)):
+        for value, output in self.outlined.elementwise.stores(sums, Position(row, column)):
             if isinstance(value.type, ir.VectorType):
                 memory.store_vector(value, output, row, column)
             else:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from stepladder.extension.lib import memory, threads
 from stepladder.extension.lib.arithmetic import apply, equal, index, integer, times
 from stepladder.extension.lib.control_flow import body_of, bounds_over_k, constant_bounds, create_if, terminator_of
-from stepladder.extension.lib.epilogues import epilogue
-from stepladder.extension.lib.epilogues.epilogue import MATRIX, PAIR, Epilogue
+from stepladder.extension.lib.epilogues.epilogue import MATRIX, PAIR, Epilogue, extents_of, inside, thread_row
 from stepladder.extension.lib.schedule import move_with_operands
 from stepladder.extension.lib.threads import WARP, WARPGROUP
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
@@ -49,40 +48,40 @@ class Boxes:
         return times(arith.xori(unit, self.permutation(row)), UNIT // self.bytes)
 
 
-def find_operand(found: Epilogue, bytes_: int) -> int | None:
+def find_operand(epilogue: Epilogue, bytes_: int) -> int | None:
     """Returns the number of the one operand of an elementwise op that boxes of C can hold; None where there is none.
 
     It is a matrix like C, of its element type, in a buffer of its own, with rows of whole units.
 
     Args:
-        found: the epilogue.
+        epilogue: the epilogue.
         bytes_: of an element of C.
     """
-    op = found.elementwise
+    op = epilogue.elementwise
     if op is None or len(op.outputs) != 1 or bytes_ not in _ELEMENT_BYTES:
         return None
     identity, unknown = ir.AffineMap.get_identity(2), ir.ShapedType.get_dynamic_stride_or_offset()
     candidates = []
     for number in range(op.products, len(op.operands) - 1):
         operand = op.operands[number]
-        if op.maps[number] != identity or memory.viewed(operand) == memory.viewed(found.c_tile):
+        if op.maps[number] != identity or memory.viewed(operand) == memory.viewed(epilogue.c_tile):
             continue
         type_ = ir.MemRefType(operand.type)
         (pitch, stride), _ = type_.get_strides_and_offset()
         has_whole_units = pitch != unknown and pitch * bytes_ % UNIT == 0
-        if type_.element_type == found.c_type and stride == 1 and has_whole_units:
+        if type_.element_type == epilogue.c_type and stride == 1 and has_whole_units:
             candidates.append(number)
     return candidates[0] if len(candidates) == 1 else None
 
 
-def find_loop(found: Epilogue) -> ir.Operation | None:
+def find_loop(epilogue: Epilogue) -> ir.Operation | None:
     """Returns the loop over k that makes the accumulator; None without one of constant bounds and two steps at least.
 
     Args:
-        found: the epilogue.
+        epilogue: the epilogue.
     """
-    loop = producer(found.store.operands[0])
-    if loop is None or loop.name != "scf.for" or loop.block != found.consumer.block:
+    loop = producer(epilogue.store.operands[0])
+    if loop is None or loop.name != "scf.for" or loop.block != epilogue.consumer.block:
         return None
     bounds = constant_bounds(loop)
     return None if bounds is None or bounds[0] + bounds[2] >= bounds[1] else loop
@@ -95,17 +94,17 @@ class OperandBoxes:
         count: how many boxes of the matrix are copied, the first ones of a warpgroup's part of the tile.
 
     Args:
-        found: the epilogue.
+        epilogue: the epilogue.
         operand: index of the operand of its elementwise op.
         boxes: that C is stored from.
         count: the attribute.
     """
 
-    def __init__(self, found: Epilogue, operand: int, boxes: Boxes, count: int) -> None:
-        assert found.elementwise is not None
-        self.found, self.boxes, self.count = found, boxes, count
-        self.matrix = found.elementwise.operands[operand]
-        self.argument = found.elementwise.body.arguments[operand]
+    def __init__(self, epilogue: Epilogue, operand: int, boxes: Boxes, count: int) -> None:
+        assert epilogue.elementwise is not None
+        self.epilogue, self.boxes, self.count = epilogue, boxes, count
+        self.matrix = epilogue.elementwise.operands[operand]
+        self.argument = epilogue.elementwise.body.arguments[operand]
 
     def create_copies(self, loop: ir.Operation, first_barrier: int, is_leader: Callable[[], ir.Value]) -> None:
         """Creates the copies of a tile: one box after the other, evenly over the main loop.
@@ -118,7 +117,7 @@ class OperandBoxes:
             first_barrier: number of the first warpgroup's named barrier.
             is_leader: creates the condition of the threads that issue TMA stores.
         """
-        for value in (self.matrix, self.found.store.operands[1], self.found.c_tile):
+        for value in (self.matrix, self.epilogue.store.operands[1], self.epilogue.c_tile):
             view = producer(value)
             if view is not None and view.block == loop.block and loop.is_before_in_block(view):
                 move_with_operands(view, loop)
@@ -165,13 +164,13 @@ class OperandBoxes:
         first_row = apply(lambda x: ir.AffineExpr.get_floor_div(x, units), thread)
         unit = apply(lambda x: ir.AffineExpr.get_mod(x, units), thread)
         to = self.boxes.column(unit, first_row)
-        rows, columns = epilogue.extents_of(self.found.c_tile, self.found.tile_shape)
+        rows, columns = extents_of(self.epilogue.c_tile, self.epilogue.tile_shape)
         from_ = arith.addi(times(unit, count), index(number * self.boxes.columns))
-        from_ = epilogue.inside(from_, columns, count)
-        begin = self.found.first_row()
+        from_ = inside(from_, columns, count)
+        begin = self.epilogue.first_row()
         for start in range(0, self.boxes.rows, rows_at_once):
             row = arith.addi(first_row, index(start))
-            source = epilogue.inside(arith.addi(begin, row), rows, 1)
+            source = inside(arith.addi(begin, row), rows, 1)
             nvgpu.device_async_copy(box, [row, to], self.matrix, [source, from_], count, bypass_l1=True)
 
     def mark(self, descriptor: ir.Operation, rank: int) -> None:
@@ -182,10 +181,10 @@ class OperandBoxes:
             descriptor: the op that creates it.
             rank: of C, with its batch.
         """
-        whole = ir.MemRefType(memory.viewed(self.matrix).type)
+        matrix_type = ir.MemRefType(memory.viewed(self.matrix).type)
         (pitch, _), _ = ir.MemRefType(self.matrix.type).get_strides_and_offset()
         widths = (self.boxes.columns, pitch)
-        if whole.rank == rank and all(width * self.boxes.bytes % _LINE == 0 for width in widths):
+        if matrix_type.rank == rank and all(width * self.boxes.bytes % _LINE == 0 for width in widths):
             descriptor.attributes[COPIED_ONCE] = ir.UnitAttr.get()
 
     def create_wait(self) -> None:
@@ -212,7 +211,7 @@ class OperandBoxes:
         within = apply(lambda x: ir.AffineExpr.get_mod(x, count), own)
         row_in_matrix = apply(lambda x: ir.AffineExpr.get_floor_div(x, 4), lane)
         column = arith.addi(boxes.column(unit, row_in_matrix), within)
-        row = arith.addi(epilogue.thread_row(), index(MMA_ROWS * block + MATRIX * half))
-        pair = ir.VectorType.get([PAIR], self.found.c_type)
+        row = arith.addi(thread_row(), index(MMA_ROWS * block + MATRIX * half))
+        pair = ir.VectorType.get([PAIR], self.epilogue.c_type)
         box = boxes.box(threads.warpgroup_id(), number)
         return {self.argument: memory.load_vector(pair, box, row, column)}

@@ -115,17 +115,17 @@ class PartialResults:
 
     def _finish(self, workspace: ir.Value, group: ir.Value, lane: ir.Value) -> None:
         """Folds the partial results of a group by the lanes of a warp."""
-        # Not an scf.for: steps that come later look for the loop over k.
+        # Not an scf.for: later steps search for the loop over k.
         rounds = affine.AffineForOp(0, -(-self.length // threads.WARP))
         with ir.InsertionPoint(rounds.body):
             place = apply(lambda r, t: r * threads.WARP + t, rounds.induction_variable, lane)
-            whole = self._place(group, place)
-            inside = less_than(whole, index(self.extent))
+            element = self._place(group, place)
+            inside = less_than(element, index(self.extent))
             if self.length % threads.WARP:
                 inside = arith.andi(inside, less_than(place, index(self.length)))
             with create_if(inside):
-                value = self.reduced.rounded(self._folded(workspace, whole))
-                memref.store(value, self.reduced.result, [whole])
+                value = self.reduced.rounded(self._folded(workspace, element))
+                memref.store(value, self.reduced.result, [element])
             affine.yield_([])
 
     def _folded(self, workspace: ir.Value, place: ir.Value) -> ir.Value:
@@ -144,8 +144,8 @@ class PartialResults:
 
     def _with(self, workspace: ir.Value, parts: Sequence[ir.Value], place: ir.Value, value: ir.Value) -> ir.Value:
         """Returns a value with partial results of an element folded into it."""
-        for loaded in [memref.load(workspace, [part, place]) for part in parts]:
-            value = self.reduced.folded(value, loaded)
+        for partial in [memref.load(workspace, [part, place]) for part in parts]:
+            value = self.reduced.folded(value, partial)
         return value
 
 
@@ -174,5 +174,5 @@ def of_tiles(
         counts: tiles along m and n.
         extents: rows and columns of a tile.
     """
-    kept = ROW if reduced.axis == COLUMN else COLUMN
-    return PartialResults(launch, reduced, counts[kept], extents[kept], counts[reduced.axis])
+    kept_axis = ROW if reduced.axis == COLUMN else COLUMN
+    return PartialResults(launch, reduced, counts[kept_axis], extents[kept_axis], counts[reduced.axis])

@@ -144,7 +144,7 @@ def find_reduced(outputs: Sequence[ir.Value]) -> list[ReducedResult]:
     Args:
         outputs: the buffers that the consumer writes.
     """
-    found: list[ReducedResult] = []
+    reduced_results: list[ReducedResult] = []
     for number, output in enumerate(outputs):
         workspace = memory.alloc_of(output)
         if workspace is None or WORKSPACE not in workspace.attributes:
@@ -154,8 +154,8 @@ def find_reduced(outputs: Sequence[ir.Value]) -> list[ReducedResult]:
                 function = _callee(call)
                 (reduce,) = [op for op in operations_of(function.regions[0].blocks[0]) if op.name == _REDUCE]
                 (axis,) = ir.DenseI64ArrayAttr(reduce.attributes["dimensions"])
-                found.append(ReducedResult(number, axis, workspace, call, function))
-    return found
+                reduced_results.append(ReducedResult(number, axis, workspace, call, function))
+    return reduced_results
 
 
 def _callee(call: ir.Operation) -> ir.Operation:
@@ -164,10 +164,10 @@ def _callee(call: ir.Operation) -> ir.Operation:
     while module.parent is not None and module.name != "builtin.module":
         module = module.parent
     name = callee_of(call)
-    found = [op for op in walk(module, "func.func") if ir.StringAttr(op.attributes["sym_name"]).value == name]
-    if len(found) != 1:
+    functions = [op for op in walk(module, "func.func") if ir.StringAttr(op.attributes["sym_name"]).value == name]
+    if len(functions) != 1:
         raise Refusal(call, f"expected one function @{name}")
-    return found[0]
+    return functions[0]
 
 
 def create_reduction(
@@ -176,7 +176,7 @@ def create_reduction(
     """Creates the reduction of a workspace: the call at the current insertion point, the function in the module.
 
     Args:
-        module: that gets the function.
+        module: to which the function is added.
         workspace: a matrix, of the type in which values are folded.
         result: the buffer of the result.
         axis: the loop that is folded.
@@ -208,9 +208,9 @@ def create_reduction(
         block = reduce.regions[0].blocks.append(wide, type_, arg_locs=[reduce.location] * 2)
         with ir.InsertionPoint(block):
             value, so_far = block.arguments
-            held = so_far if type_ == wide else arith.extf(wide, so_far)
-            found = ir.Operation.create(fold, results=[wide], operands=[value, held]).results[0]
-            ir.Operation.create("linalg.yield", operands=[found if type_ == wide else arith.truncf(type_, found)])
+            wide_so_far = so_far if type_ == wide else arith.extf(wide, so_far)
+            total = ir.Operation.create(fold, results=[wide], operands=[value, wide_so_far]).results[0]
+            ir.Operation.create("linalg.yield", operands=[total if type_ == wide else arith.truncf(type_, total)])
         ir.Operation.create("func.return")
 
 

@@ -11,9 +11,15 @@ from stepladder.extension.lib import memory, threads, tma
 from stepladder.extension.lib.arithmetic import add, apply, index, integer, less_than
 from stepladder.extension.lib.control_flow import body_of, create_if, create_if_below
 from stepladder.extension.lib.dialect import Refusal
-from stepladder.extension.lib.epilogues import epilogue
 from stepladder.extension.lib.epilogues.elementwise import Position
-from stepladder.extension.lib.epilogues.epilogue import MATRIX, AccumulatorFragment, Epilogue
+from stepladder.extension.lib.epilogues.epilogue import (
+    MATRIX,
+    AccumulatorFragment,
+    Epilogue,
+    extents_of,
+    thread_column,
+    thread_row,
+)
 from stepladder.extension.lib.epilogues.tma_stores import store_matrices
 from stepladder.extension.lib.index_ranges import divisor_of
 from stepladder.extension.lib.threads import WARP, WARPGROUP
@@ -45,20 +51,20 @@ class _Output:
         period: rows after which units begin at the same column again.
     """
 
-    def __init__(self, found: Epilogue, tile: ir.Value) -> None:
+    def __init__(self, epilogue: Epilogue, tile: ir.Value) -> None:
         self.tile = tile
         self.type = ir.MemRefType(tile.type).element_type
         self.width = min(MATRIX, _UNIT // types.byte_width(self.type))
-        with ir.InsertionPoint(found.consumer), found.consumer.location:
-            origin = tma.global_tile(found.consumer, tile)
+        with ir.InsertionPoint(epilogue.consumer), epilogue.consumer.location:
+            origin = tma.global_tile(epilogue.consumer, tile)
         buffer = ir.MemRefType(origin.buffer.type)
         (*outer, self._pitch, step), self._offset = buffer.get_strides_and_offset()
         if step != 1 or any(divisor_of(place) % self.width for place in (origin.row, origin.column)):
-            raise Refusal(found.consumer, f"tiles of C must begin at multiples of {self.width} rows and columns")
+            raise Refusal(epilogue.consumer, f"tiles of C must begin at multiples of {self.width} rows and columns")
         # The only matrix of a batch of 1 begins where the buffer does.
         if any(stride % self.width for stride, extent in zip(outer, buffer.shape) if extent != 1):
             raise Refusal(
-                found.consumer,
+                epilogue.consumer,
                 f"matrices of a batch are {outer[-1]} elements apart; rows are stored in units of {self.width}",
             )
         self.period = self.width // math.gcd(self.width, self._pitch)
@@ -89,7 +95,7 @@ class RowStores:
     then the elements before the first unit of each row and after the last one.
 
     Args:
-        found: the epilogue.
+        epilogue: the epilogue.
         launch: the `gpu.launch`.
         lines: 128 bytes each, of a row that the buffer holds at a time.
         warpgroups: that store.
@@ -98,21 +104,21 @@ class RowStores:
         Refusal: a tile that does not begin at a multiple of a unit's elements.
     """
 
-    def __init__(self, found: Epilogue, launch: ir.Operation, lines: int, warpgroups: int) -> None:
-        self.found = found
-        tiles = [found.c_tile] if found.elementwise is None else found.elementwise.outputs
+    def __init__(self, epilogue: Epilogue, launch: ir.Operation, lines: int, warpgroups: int) -> None:
+        self.epilogue = epilogue
+        tiles = [epilogue.c_tile] if epilogue.elementwise is None else epilogue.elementwise.outputs
         # C last: the other results may be computed from what it held.
-        stored = [0] if found.elementwise is None else list(reversed(found.elementwise.stored))
-        self.outputs = {number: _Output(found, tiles[number]) for number in stored}
-        _, self.columns = found.shape
-        space = ir.MemRefType(found.accumulator_tile.results[0].type).memory_space
-        acc_type = ir.MemRefType(found.accumulator_tile.results[0].type).element_type
-        self.type = found.c_type if found.elementwise is None else acc_type
+        result_numbers = [0] if epilogue.elementwise is None else list(reversed(epilogue.elementwise.stored))
+        self.outputs = {number: _Output(epilogue, tiles[number]) for number in result_numbers}
+        _, self.columns = epilogue.shape
+        space = ir.MemRefType(epilogue.accumulator_tile.results[0].type).memory_space
+        acc_type = ir.MemRefType(epilogue.accumulator_tile.results[0].type).element_type
+        self.type = epilogue.c_type if epilogue.elementwise is None else acc_type
         self.bytes = types.byte_width(self.type)
-        self.width = min(self.columns, lines * _LINE // (self.bytes * found.products) // MATRIX * MATRIX)
+        self.width = min(self.columns, lines * _LINE // (self.bytes * epilogue.products) // MATRIX * MATRIX)
         # Rows that a warp accesses at once are in different banks: 8 of 16 bytes each, or 4 of 32 bytes.
-        held = self.width * found.products
-        pitch = held + MATRIX * (1 if held % (2 * MATRIX) == 0 else 2)
+        row_length = self.width * epilogue.products
+        pitch = row_length + MATRIX * (1 if row_length % (2 * MATRIX) == 0 else 2)
         with ir.InsertionPoint.at_block_begin(body_of(launch)), launch.location:
             shape = [warpgroups, MMA_ROWS, pitch]
             self.buffers: ir.Value = memref.alloc(ir.MemRefType.get(shape, self.type, memory_space=space), [], [])
@@ -120,10 +126,10 @@ class RowStores:
 
     def create(self) -> None:
         """Creates the stores, at the current insertion point."""
-        fragment = self.found.fragment()
-        rows, _ = self.found.shape
-        first_row = self.found.first_row()
-        self.extents = epilogue.extents_of(self.found.c_tile, self.found.tile_shape)
+        fragment = self.epilogue.fragment()
+        rows, _ = self.epilogue.shape
+        first_row = self.epilogue.first_row()
+        self.extents = extents_of(self.epilogue.c_tile, self.epilogue.tile_shape)
         self.lane = apply(lambda t: ir.AffineExpr.get_mod(t, WARP), threads.thread_id())
         # Of the warp, in each 64.
         self.warp_row = apply(
@@ -134,7 +140,7 @@ class RowStores:
             self.buffers, [threads.warpgroup_id(), 0, 0], [1, *ir.MemRefType(self.buffers.type).shape[1:]], drop=1
         )
         if divisor_of(first_row) % MMA_ROWS:
-            raise Refusal(self.found.consumer, f"rows of a warpgroup must begin at multiples of {MMA_ROWS}")
+            raise Refusal(self.epilogue.consumer, f"rows of a warpgroup must begin at multiples of {MMA_ROWS}")
         first_row = arith.addi(first_row, self.warp_row)
         for block in range(rows // MMA_ROWS):
             row = arith.addi(first_row, index(MMA_ROWS * block)) if block else first_row
@@ -151,7 +157,7 @@ class RowStores:
     def _fill(self, fragment: AccumulatorFragment, block: int, part: _Pass) -> None:
         """Writes the warp's rows of 64 of the accumulator, `part` of their columns, to the buffer."""
         matrices = part.width // MATRIX
-        for product in range(self.found.products):
+        for product in range(self.epilogue.products):
             own = [part.begin // MATRIX + product * fragment.matrices + number for number in range(matrices)]
             column = product * part.width
             if self.bytes == 2:
@@ -171,7 +177,7 @@ class RowStores:
 
     def _fill_by_pairs(self, fragment: AccumulatorFragment, block: int, matrices: list[int], first: int) -> None:
         """Writes matrices side by side from column `first` of the buffer on, pair by pair."""
-        row, column = epilogue.thread_row(), epilogue.thread_column()
+        row, column = thread_row(), thread_column()
         for half in (0, 1):
             own = arith.addi(row, index(MATRIX * half)) if half else row
             for number, matrix in enumerate(matrices):
@@ -228,13 +234,15 @@ class RowStores:
         first_row, row, column = place
         shift = max(map(output.first, phases))
         # Views from the thread's own position on: what differs between rows is a constant of each access.
-        width = (self.found.products - 1) * part.width + output.width + (MATRIX if shift else 0)
-        held = memory.subview(self.buffer, [arith.addi(self.warp_row, row), column], [output.period, width])
+        width = (self.epilogue.products - 1) * part.width + output.width + (MATRIX if shift else 0)
+        rows_view = memory.subview(self.buffer, [arith.addi(self.warp_row, row), column], [output.period, width])
         own_row, own_column = arith.addi(first_row, row), _plus(column, part.begin)
         tile = memory.subview(output.tile, [own_row, own_column], [output.period, shift + output.width])
         for phase in phases:
             first = output.first(phase)
-            products = [self._read(held, phase, first + product * part.width, output) for product in self._products]
+            products = [
+                self._read(rows_view, phase, first + product * part.width, output) for product in self._products
+            ]
             position = Position(_plus(own_row, phase), _plus(own_column, first), (phase, first))
             self._write(number, products, position, tile, [index(phase), index(first)])
 
@@ -272,24 +280,26 @@ class RowStores:
         """Stores an element: its `place` is the warp's first row in the tile, the row in them, and the column of the
         pass."""
         first_row, row, column = place
-        held = arith.addi(self.warp_row, row)
-        elements = [memref.load(self.buffer, [held, _plus(column, each * part.width)]) for each in self._products]
+        buffer_row = arith.addi(self.warp_row, row)
+        elements = [
+            memref.load(self.buffer, [buffer_row, _plus(column, product * part.width)]) for product in self._products
+        ]
         position = Position(arith.addi(first_row, row), _plus(column, part.begin))
         self._write(number, elements, position, output.tile, [position.row, position.column])
 
     @property
     def _products(self) -> range:
-        return range(self.found.products)
+        return range(self.epilogue.products)
 
-    def _read(self, held: ir.Value, row: int, column: int, output: _Output) -> ir.Value:
+    def _read(self, rows_view: ir.Value, row: int, column: int, output: _Output) -> ir.Value:
         """Returns a unit of a result from a row and a column of a view of the buffer that begins at a multiple of the
         elements of a unit."""
         width = min(_UNIT // self.bytes, output.width)
         type_ = ir.VectorType.get([width], self.type)
         lead = column % width
         places = range(column - lead, column + output.width, width)
-        loaded = [memory.load_vector(type_, held, index(row), index(place)) for place in places]
-        return _joined(loaded, lead, output.width)
+        units = [memory.load_vector(type_, rows_view, index(row), index(place)) for place in places]
+        return _joined(units, lead, output.width)
 
     def _write(
         self,
@@ -308,15 +318,15 @@ class RowStores:
             tile: the view.
             place: row and column in the view.
         """
-        found, value = self.found, products[0]
-        if found.elementwise is not None:
-            (value,) = found.elementwise.compute(products, position, [number])
+        epilogue, value = self.epilogue, products[0]
+        if epilogue.elementwise is not None:
+            (value,) = epilogue.elementwise.compute(products, position, [number])
         if isinstance(value.type, ir.VectorType):
-            if found.accumulates:
+            if epilogue.accumulates:
                 value = add(memory.load_vector(ir.VectorType(value.type), tile, *place), value)
             memory.store_vector(value, tile, *place)
             return
-        if found.accumulates:
+        if epilogue.accumulates:
             value = add(memref.load(tile, place), value)
         memref.store(value, tile, place)
 
@@ -328,13 +338,13 @@ def _plus(value: ir.Value, number: int) -> ir.Value:
 
 def _joined(vectors: Sequence[ir.Value], first: int, width: int) -> ir.Value:
     """Returns `width` adjacent elements of vectors that are side by side, from element `first` of the first one on."""
-    whole, *others = vectors
-    if not others and width == _length(whole):
-        return whole
-    *inner, last = others or [whole]
+    joined, *others = vectors
+    if not others and width == _length(joined):
+        return joined
+    *inner, last = others or [joined]
     for other in inner:
-        whole = vector.shuffle(whole, other, list(range(_length(whole) + _length(other))))
-    return vector.shuffle(whole, last, list(range(first, first + width)))
+        joined = vector.shuffle(joined, other, list(range(_length(joined) + _length(other))))
+    return vector.shuffle(joined, last, list(range(first, first + width)))
 
 
 def _length(value: ir.Value) -> int:

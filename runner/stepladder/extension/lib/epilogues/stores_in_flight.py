@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def in_flight(stores: list[BoxStore]) -> Callable[[BoxStore, int], int]:
-    """Returns a function that tells how many stores were issued after the previous store from a box's buffer.
+    """Returns a function that returns how many stores were issued after the previous store from a box's buffer.
 
     The boxes of all results are stored in turn, tile by tile. Each result uses its buffers in turn. Where the number of
     its boxes is no multiple of that of its buffers, the last store of a tile and the first of the next may use the same

@@ -29,9 +29,13 @@ class TransposedBoxStore(BoxStore):
     def _swizzle(self) -> int:
         """Returns the bytes of a row of a box."""
         if self.group != WARPGROUP:
-            raise Refusal(self.found.consumer, "a transposed C whose rows warps store: rows of several warps are a box")
+            raise Refusal(
+                self.epilogue.consumer, "a transposed C whose rows warps store: rows of several warps are a box"
+            )
         if self.bytes not in (2, 4):
-            raise Refusal(self.found.consumer, f"a transposed C of {self.c_type}: elements of 16 or 32 bits are stored")
+            raise Refusal(
+                self.epilogue.consumer, f"a transposed C of {self.c_type}: elements of 16 or 32 bits are stored"
+            )
         return max(tma.SWIZZLES)
 
     def _divide(self) -> tuple[int, int, int]:
@@ -62,7 +66,7 @@ class TransposedBoxStore(BoxStore):
     def _starts(self, number: int) -> tuple[Callable[[], ir.Value], Callable[[], ir.Value]]:
         """Returns what creates the row and the column of the tile at which box `number` begins."""
         row, column = self._first_row(number), self._first_column(number)
-        return lambda: arith.addi(self.found.first_row(), index(row)), lambda: index(column)
+        return lambda: arith.addi(self.epilogue.first_row(), index(row)), lambda: index(column)
 
     def _tile(self) -> ir.Value:
         """Returns the view of C that the block writes."""
@@ -72,7 +76,7 @@ class TransposedBoxStore(BoxStore):
 
     def _begin(self) -> ir.Value:
         """Returns the column of C at which the warpgroup's rows of the tile begin."""
-        return arith.addi(self.origin.column, self.found.first_row())
+        return arith.addi(self.origin.column, self.epilogue.first_row())
 
     def _places(self, begin: ir.Value, number: int) -> list[tuple[Part, ir.Value, ir.Value]]:
         """Returns the parts of box `number` that a leader stores, with column and row of C at which each begins."""

@@ -15,7 +15,7 @@ class WarpPart:
     """The part of the product that a warp reduces; creates ops at the insertion point.
 
     Args:
-        found: the elementwise op.
+        outlined: the elementwise op.
         reduced: the reduction.
         width: of the vectors that a lane has.
 
@@ -25,19 +25,19 @@ class WarpPart:
         tile: number of the part, along the axis that is kept and along that which is folded.
     """
 
-    def __init__(self, found: Outlined, reduced: ReducedResult, width: int) -> None:
-        self._found, self._reduced = found, reduced
-        self._block = ir.MemRefType(found.tile.results[0].type).shape
+    def __init__(self, outlined: Outlined, reduced: ReducedResult, width: int) -> None:
+        self._outlined, self._reduced = outlined, reduced
+        self._block = ir.MemRefType(outlined.tile.results[0].type).shape
         self.extents, self.first = Extents(None, None, True), index(0)
-        row, column = offsets_in(reduced.workspace, found.outputs[reduced.output])
-        if found.is_of_block:
-            inside_rows, inside_columns = epilogue.extents_of(found.outputs[0], self._block)
+        row, column = offsets_in(reduced.workspace, outlined.outputs[reduced.output])
+        if outlined.is_of_block:
+            inside_rows, inside_columns = epilogue.extents_of(outlined.outputs[0], self._block)
             self.extents = Extents(inside_rows, inside_columns, reduced.extents[1] % width == 0)
-            row, column = arith.addi(row, found.row), arith.addi(column, found.column)
-            self.first = found.row if reduced.axis == COLUMN else found.column
+            row, column = arith.addi(row, outlined.row), arith.addi(column, outlined.column)
+            self.first = outlined.row if reduced.axis == COLUMN else outlined.column
         rows, columns = (
             apply(lambda x, own=own: ir.AffineExpr.get_floor_div(x, own), place)
-            for place, own in ((row, found.rows), (column, found.columns))
+            for place, own in ((row, outlined.rows), (column, outlined.columns))
         )
         self.tile = (rows, columns) if reduced.axis == COLUMN else (columns, rows)
 
@@ -50,9 +50,9 @@ class WarpPart:
         Returns:
             The workspace and the counters, which the warps share.
         """
-        found = self._found
+        outlined = self._outlined
         rows, columns = (
-            -(-extent // whole) * (whole // own)
-            for extent, whole, own in zip(self._reduced.extents, self._block, (found.rows, found.columns))
+            -(-extent // block_extent) * (block_extent // own)
+            for extent, block_extent, own in zip(self._reduced.extents, self._block, (outlined.rows, outlined.columns))
         )
-        return of_tiles(launch, self._reduced, (rows, columns), (found.rows, found.columns))
+        return of_tiles(launch, self._reduced, (rows, columns), (outlined.rows, outlined.columns))

@@ -10,8 +10,7 @@ from stepladder.extension.lib import launches, threads
 from stepladder.extension.lib.arithmetic import apply, index, less_than
 from stepladder.extension.lib.control_flow import create_if
 from stepladder.extension.lib.dialect import Rewriter
-from stepladder.extension.lib.epilogues import epilogue
-from stepladder.extension.lib.epilogues.epilogue import MATRIX, Epilogue
+from stepladder.extension.lib.epilogues.epilogue import MATRIX, Epilogue, extents_of, thread_column, thread_row
 from stepladder.extension.lib.epilogues.fragment_reductions import Pair, reduce_pairs
 from stepladder.extension.lib.epilogues.partial_results import of_tiles
 from stepladder.extension.lib.epilogues.reduced_elements import Extents, offsets_in
@@ -24,7 +23,7 @@ _WARPS = 4
 _WARP_ROWS = MMA_ROWS // _WARPS
 
 
-def reduce_accumulators(payload: ir.Operation, found: Epilogue) -> None:
+def reduce_accumulators(payload: ir.Operation, epilogue: Epilogue) -> None:
     """Creates the reductions of what an epilogue computes, at the insertion point.
 
     A warp has 16 rows of each instruction's 64. It folds the columns of each 16 by themselves, and all its rows of a
@@ -32,33 +31,33 @@ def reduce_accumulators(payload: ir.Operation, found: Epilogue) -> None:
 
     Args:
         payload: with the one launch.
-        found: the epilogue.
+        epilogue: the epilogue.
     """
-    if found.elementwise is None or not found.elementwise.reduced:
+    if epilogue.elementwise is None or not epilogue.elementwise.reduced:
         return
     launch = launches.find_launch(payload)
-    with _if_in_c(launch, found):
-        for reduced in found.elementwise.reduced:
-            _reduce(launch, found, reduced)
+    with _if_in_c(launch, epilogue):
+        for reduced in epilogue.elementwise.reduced:
+            _reduce(launch, epilogue, reduced)
 
 
-def erase_reduced(found: Epilogue, rewriter: Rewriter) -> None:
+def erase_reduced(epilogue: Epilogue, rewriter: Rewriter) -> None:
     """Erases the workspaces of reductions, after the epilogue has been erased.
 
     Args:
-        found: the epilogue; one without reductions changes nothing.
+        epilogue: the epilogue; one without reductions changes nothing.
         rewriter: that erases ops.
     """
-    for reduced in found.elementwise.reduced if found.elementwise is not None else ():
+    for reduced in epilogue.elementwise.reduced if epilogue.elementwise is not None else ():
         reduced.erase(rewriter)
 
 
 @contextlib.contextmanager
-def _if_in_c(launch: ir.Operation, found: Epilogue) -> Iterator[None]:
+def _if_in_c(launch: ir.Operation, epilogue: Epilogue) -> Iterator[None]:
     """Sets the insertion point to where the block's tile has elements of C: those of other blocks of its cluster may
     all are beyond C, where a reduction has no partial results."""
     is_alone = math.prod(launches.launch_sizes(launch, launches.CLUSTER)) == 1
-    extents = [] if is_alone else epilogue.extents_of(found.c_tile, _tile_of_block(found))
+    extents = [] if is_alone else extents_of(epilogue.c_tile, _tile_of_block(epilogue))
     with contextlib.ExitStack() as conditions:
         for extent in extents:
             if extent is not None:
@@ -66,27 +65,27 @@ def _if_in_c(launch: ir.Operation, found: Epilogue) -> Iterator[None]:
         yield
 
 
-def _tile_of_block(found: Epilogue) -> list[int]:
+def _tile_of_block(epilogue: Epilogue) -> list[int]:
     """Returns rows and columns of the block's tile of C."""
-    rows, columns = ir.MemRefType(found.accumulator_tile.results[0].type).shape[-2:]
-    return [rows, columns // found.products]
+    rows, columns = ir.MemRefType(epilogue.accumulator_tile.results[0].type).shape[-2:]
+    return [rows, columns // epilogue.products]
 
 
-def _reduce(launch: ir.Operation, found: Epilogue, reduced: ReducedResult) -> None:
+def _reduce(launch: ir.Operation, epilogue: Epilogue, reduced: ReducedResult) -> None:
     """Creates one reduction."""
-    elementwise = found.elementwise
+    elementwise = epilogue.elementwise
     assert elementwise is not None  # it has the reduction
-    rows, columns = found.shape
-    block = _tile_of_block(found)
-    inside_rows, inside_columns = epilogue.extents_of(found.c_tile, block)
+    rows, columns = epilogue.shape
+    block = _tile_of_block(epilogue)
+    inside_rows, inside_columns = extents_of(epilogue.c_tile, block)
     extents = Extents(inside_rows, inside_columns, reduced.extents[1] % 2 == 0)
     tile_row, tile_column = offsets_in(reduced.workspace, elementwise.outputs[reduced.output])
-    fragment = found.fragment()
-    first_row = arith.addi(found.first_row(), epilogue.thread_row())
-    first_column = epilogue.thread_column()
-    begin = arith.addi(found.first_row(), _row_of_warp())
+    fragment = epilogue.fragment()
+    first_row = arith.addi(epilogue.first_row(), thread_row())
+    first_column = thread_column()
+    begin = arith.addi(epilogue.first_row(), _row_of_warp())
     blocks = rows // MMA_ROWS
-    counts = [-(-extent // whole) * whole for extent, whole in zip(reduced.extents, block)]
+    counts = [-(-extent // block_extent) * block_extent for extent, block_extent in zip(reduced.extents, block)]
     along_rows = reduced.axis == COLUMN
     height = _WARP_ROWS if along_rows else _WARP_ROWS * blocks
     partials = of_tiles(launch, reduced, (counts[0] // height, counts[1] // columns), (height, columns))
@@ -107,7 +106,7 @@ def _reduce(launch: ir.Operation, found: Epilogue, reduced: ReducedResult) -> No
             else apply(
                 lambda t, r, w: ir.AffineExpr.get_floor_div(t + r, rows) * _WARPS + w,
                 tile_row,
-                found.first_row(),
+                epilogue.first_row(),
                 _warp(),
             )
         )

@@ -14,7 +14,7 @@ from stepladder.runtime.element_types import BUFFER_TYPES, element_type
 
 # The same elements in the same order.
 SLICE = "tensor.extract_slice"
-# The attribute of a function's argument that says which layout its buffer has.
+# The attribute of a function's argument with the layout of its buffer.
 LAYOUT = "bufferization.buffer_layout"
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
@@ -50,18 +50,18 @@ def part_of(value: ir.Value, *, is_multiplied: bool = False) -> list[ir.Operatio
     return [] if begin * size % alignment else chain
 
 
-def offset_within(part: ir.Operation, whole: ir.RankedTensorType) -> int | None:
+def offset_within(part: ir.Operation, type_: ir.RankedTensorType) -> int | None:
     """Returns where a slice begins in a tensor, in elements; None where its elements are apart or its position is not
     static.
 
     Args:
         part: a `tensor.extract_slice` or a `tensor.insert_slice`.
-        whole: type of the tensor.
+        type_: type of the tensor.
     """
     offsets, sizes, steps = numbers_of(part)
-    if not whole.has_static_shape or _DYNAMIC in (*offsets, *sizes) or set(steps) - {1}:
+    if not type_.has_static_shape or _DYNAMIC in (*offsets, *sizes) or set(steps) - {1}:
         return None
-    shape = list(whole.shape)
+    shape = list(type_.shape)
     outer = next((axis for axis, size in enumerate(sizes) if size != 1), len(sizes))
     if sizes[outer + 1 :] != shape[outer + 1 :]:
         return None

@@ -128,22 +128,22 @@ def find(second: ir.Operation) -> Attention:
     ):
         raise Refusal(second, "values that depend on the query, or no sum along the keys")
     ops = tuple(in_order([first, *chain.ops, second, *rounding]))
-    found = Attention(ops, queries, keys, value, result, shape, scores, logits)
-    _check(found)
-    return found
+    attention = Attention(ops, queries, keys, value, result, shape, scores, logits)
+    _check(attention)
+    return attention
 
 
-def _check(found: Attention) -> None:
+def _check(attention: Attention) -> None:
     """Checks the types and layouts of an attention, and that nothing else reads what is between its ops."""
-    last = found.ops[-1]
-    for operand in (found.queries, found.keys, found.values, found.result):
+    last = attention.ops[-1]
+    for operand in (attention.queries, attention.keys, attention.values, attention.result):
         size, element = _shape(operand.value)[-1], element_of(operand.value.type)
         if operand.axes[-1] != DEPTH or size not in DEPTHS:
             raise Refusal(last, f"heads of {size} elements, or not along the last axis; accepted: {DEPTHS}")
-        if str(element) not in TYPES or element != element_of(found.queries.value.type):
+        if str(element) not in TYPES or element != element_of(attention.queries.value.type):
             raise Refusal(last, f"attention of {element}; accepted: {', '.join(TYPES)}, one for all")
-    for op in found.ops[:-1]:
-        if any(user not in found.ops for result in op.results for user in users_of(result)):
+    for op in attention.ops[:-1]:
+        if any(user not in attention.ops for result in op.results for user in users_of(result)):
             raise Refusal(op, "a value between the products of an attention has other uses")
 
 
@@ -157,8 +157,8 @@ def is_constant(value: ir.Value, *numbers: float) -> bool:
     source = producer(value)
     if source is None or source.name != "arith.constant":
         return False
-    held = ir.FloatAttr(source.attributes["value"]).value
-    return any(held == number or (held != held and number != number) for number in numbers)
+    constant = ir.FloatAttr(source.attributes["value"]).value
+    return any(constant == number or (constant != constant and number != number) for number in numbers)
 
 
 def _shape(value: ir.Value) -> tuple[int, ...]:
@@ -178,10 +178,10 @@ def _loops(op: ir.Operation, map_: ir.AffineMap) -> list[int]:
 
 def _axes(op: ir.Operation, map_: ir.AffineMap, axes: dict[int, int]) -> tuple[int, ...]:
     """Returns what the axes of an operand run along; a loop that scores do not have is that of a head."""
-    found = tuple(axes.get(loop, DEPTH) for loop in _loops(op, map_))
-    if found.count(DEPTH) != 1 or len(set(found)) != len(found):
+    operand_axes = tuple(axes.get(loop, DEPTH) for loop in _loops(op, map_))
+    if operand_axes.count(DEPTH) != 1 or len(set(operand_axes)) != len(operand_axes):
         raise Refusal(op, "an operand whose heads have several axes, or none")
-    return found
+    return operand_axes
 
 
 def _yielded(op: ir.Operation) -> ir.Value:
@@ -237,9 +237,9 @@ def _rounded(second: ir.Operation, result: Operand) -> tuple[Operand, list[ir.Op
     op = ops[-1]
     if not is_elementwise(op) or sorted(inner_ops(op)) != ["arith.truncf", "linalg.yield"]:
         raise Refusal(op, "a result that is not rounded by the one op that reads it")
-    read, written = (_loops(op, map_) for map_ in indexing_maps(op))
-    by_loop = dict(zip(read, result.axes))
-    return Operand(op.results[0], tuple(by_loop[loop] for loop in written), result.outer), ops
+    input_loops, output_loops = (_loops(op, map_) for map_ in indexing_maps(op))
+    by_loop = dict(zip(input_loops, result.axes))
+    return Operand(op.results[0], tuple(by_loop[loop] for loop in output_loops), result.outer), ops
 
 
 def _viewed(result: Operand, view: ir.Operation) -> Operand:
@@ -290,19 +290,19 @@ class _Chain:
         if is_product(source):
             return value
         self._take(source)
-        found: set[ir.Value] = set()
+        products: set[ir.Value] = set()
         for place, map_ in enumerate(indexing_maps(source)[:-1]):
             operand = source.operands[place]
             if _is_whole(map_) and _is_made_of_product(operand):
-                found.add(self.scores(operand))
+                products.add(self.scores(operand))
             else:
                 _loops(source, map_)
-        if len(found) != 1:
+        if len(products) != 1:
             raise Refusal(source, "logits that are not made of one product")
         for inner in inner_ops(source):
             if not inner.startswith(("arith.", "math.")) and inner not in ("linalg.yield", "linalg.index"):
                 raise Refusal(source, f"'{inner}' between the products of an attention")
-        return found.pop()
+        return products.pop()
 
     def _through(self, value: ir.Value) -> ir.Value:
         """Returns the tensor that another one is a view of, of which outer axes are divided or joined."""

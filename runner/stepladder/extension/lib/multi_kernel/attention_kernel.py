@@ -35,14 +35,14 @@ class Tile:
     Attributes:
         operand: the tensor; `buffer`, where it is in memory.
         rows: how many; `axis`, which axis they are.
-        shared: the buffer.
+        shared_buffer: the buffer in shared memory.
     """
 
     operand: Operand
     buffer: ir.Value
     rows: int
     axis: int
-    shared: ir.Value
+    shared_buffer: ir.Value
 
     @property
     def depth(self) -> int:
@@ -59,7 +59,7 @@ class AttentionKernel:
     of a tile with the values are added to it (online softmax).
 
     Args:
-        found: the attention.
+        attention: the attention.
         buffers: of the tensors it reads.
         result: the buffer that is written.
         keys: of a tile.
@@ -69,7 +69,7 @@ class AttentionKernel:
 
     def __init__(
         self,
-        found: Attention,
+        attention: Attention,
         buffers: Mapping[ir.Value, ir.Value],
         result: ir.Value,
         *,
@@ -77,16 +77,16 @@ class AttentionKernel:
         warpgroups: int,
         fast: bool,
     ) -> None:
-        self.found, self.buffers, self.result = found, buffers, result
+        self.attention, self.buffers, self.result = attention, buffers, result
         self.keys, self.warpgroups, self.fast = keys, warpgroups, fast
         self.rows = warpgroups * MMA_ROWS
         self.element = ir.MemRefType(result.type).element_type
         self.f32 = ir.F32Type.get()
-        self.is_causal = has_causal_mask(found)
+        self.is_causal = has_causal_mask(attention)
 
     def write(self) -> None:
         """Creates the loops at the insertion point."""
-        *outer, queries, _ = self.found.shape
+        *outer, queries, _ = self.attention.shape
         count = math.prod(outer)
         block = create_forall(count * queries // self.rows, "block")
         with ir.InsertionPoint(operations_of(block.owner)[-1]):
@@ -95,11 +95,11 @@ class AttentionKernel:
             first = apply(lambda b: (last - ir.AffineExpr.get_floor_div(b, count)) * self.rows, block)
             head = apply(lambda b: ir.AffineExpr.get_mod(b, count), block)
             self.head, self.first = head, first
-            self.logits = Logits(self.found, self.buffers, head)
+            self.logits = Logits(self.attention, self.buffers, head)
             tiles = [
-                self._tile(self.found.queries, self.rows, ROW),
-                self._tile(self.found.keys, self.keys, COLUMN, KEYS),
-                self._tile(self.found.values, self.keys, COLUMN, VALUES),
+                self._tile(self.attention.queries, self.rows, ROW),
+                self._tile(self.attention.keys, self.keys, COLUMN, KEYS),
+                self._tile(self.attention.values, self.keys, COLUMN, VALUES),
             ]
             self.thread = create_forall(self.warpgroups * WARPGROUP, "thread")
             with ir.InsertionPoint(operations_of(self.thread.owner)[-1]):
@@ -111,8 +111,8 @@ class AttentionKernel:
         type_ = ir.MemRefType(buffer.type)
         width = SWIZZLE // types.byte_width(type_.element_type)
         space = types.address_space(types.WORKGROUP)
-        shared = ir.MemRefType.get([type_.shape[-1] // width, rows, width], type_.element_type, memory_space=space)
-        tile = memref.alloc(shared, [], [])
+        tile_type = ir.MemRefType.get([type_.shape[-1] // width, rows, width], type_.element_type, memory_space=space)
+        tile = memref.alloc(tile_type, [], [])
         if name:
             tile.owner.attributes[name] = ir.UnitAttr.get()
         return Tile(operand, buffer, rows, axis, tile)
@@ -138,19 +138,19 @@ class AttentionKernel:
             nvvm.cp_async_wait_group(0)
             tma.fence_async_proxy()
             gpu.barrier()
-            result, *rest = loop.inner_iter_args
+            result, *state = loop.inner_iter_args
             scores = self._scores(queries, first, keys)
             logits = self._logits(scores, key)
-            weights, factors, largest, sums = self._softmax(logits, rest[:_HALVES], rest[_HALVES:])
+            weights, factors, largest, sums = self._softmax(logits, state[:_HALVES], state[_HALVES:])
             result = self._add(self._scaled(result, factors), weights, values)
             gpu.barrier()
             scf.yield_([result, *largest, *sums])
-        result, *rest = loop.results_
-        self._store(result, rest[_HALVES:])
+        result, *state = loop.results_
+        self._store(result, state[_HALVES:])
 
     def _end(self) -> ir.Value:
         """Returns the end of the keys that queries of the block attend to."""
-        count = self.found.shape[-1]
+        count = self.attention.shape[-1]
         if not (self.is_causal and self.fast):
             return index(count)
         end = apply(
@@ -170,12 +170,12 @@ class AttentionKernel:
         box = apply(lambda t: ir.AffineExpr.get_floor_div(ir.AffineExpr.get_mod(t, per_row), in_box), thread)
         chunk = apply(lambda t: ir.AffineExpr.get_mod(t, in_box), thread)
         # The swizzle exchanges the chunks of a row by its index among eight.
-        swizzled = arith.xori(chunk, apply(lambda r: ir.AffineExpr.get_mod(r, in_box), row))
-        to = apply(lambda c: c * width, swizzled)
+        swizzled_chunk = arith.xori(chunk, apply(lambda r: ir.AffineExpr.get_mod(r, in_box), row))
+        to = apply(lambda c: c * width, swizzled_chunk)
         for number in range(tile.rows // step):
             place = apply(lambda r, n=number: r + n * step, row) if number else row
             source = self._address(tile.operand, {tile.axis: arith.addi(begin, place), DEPTH: column})
-            nvgpu.device_async_copy(tile.shared, [box, place, to], tile.buffer, source, width, bypass_l1=True)
+            nvgpu.device_async_copy(tile.shared_buffer, [box, place, to], tile.buffer, source, width, bypass_l1=True)
 
     def _address(self, operand: Operand, place: Mapping[int, ir.Value]) -> list[ir.Value]:
         """Returns the indices of an element of a tensor."""
@@ -188,12 +188,12 @@ class AttentionKernel:
 
     def _scores(self, queries: Tile, first: ir.Value, keys: Tile) -> list[list[list[ir.Value]]]:
         """Returns the products of a warpgroup's queries and the keys of a tile: by matrix, row and side."""
-        boxes, _, width = ir.MemRefType(queries.shared.type).shape
-        own = memory.subview(queries.shared, [0, first, 0], [boxes, MMA_ROWS, width])
+        boxes, _, width = ir.MemRefType(queries.shared_buffer.type).shape
+        own = memory.subview(queries.shared_buffer, [0, first, 0], [boxes, MMA_ROWS, width])
         zeros = warpgroup_ops.init_accumulator(types.accumulator(MMA_ROWS, self.keys, self.f32))
         sums = warpgroup_ops.multiply_accumulate(
             self._descriptor(own, MMA_ROWS, queries.depth),
-            self._descriptor(keys.shared, keys.depth, self.keys),
+            self._descriptor(keys.shared_buffer, keys.depth, self.keys),
             zeros,
             transpose_a=False,
             transpose_b=False,
@@ -220,8 +220,8 @@ class AttentionKernel:
         branch = scf.IfOp(is_visible, [self.f32] * count, has_else=True)
         for block, visible in ((branch.then_block, True), (branch.else_block, False)):
             with ir.InsertionPoint(block):
-                found = self._evaluated(scores, key, visible=visible)
-                scf.yield_([value for matrix in found for half in matrix for value in half])
+                logits = self._evaluated(scores, key, visible=visible)
+                scf.yield_([value for matrix in logits for half in matrix for value in half])
         values = iter(branch.results_)
         return [[[next(values) for _ in (0, 1)] for _ in range(_HALVES)] for _ in scores]
 
@@ -230,11 +230,11 @@ class AttentionKernel:
     ) -> list[list[list[ir.Value]]]:
         rows = [arith.addi(self.first, apply(lambda r, n=half: r + n * _MATRIX, self.row)) for half in range(_HALVES)]
         column = arith.addi(key, self.column)
-        found = []
+        logits = []
         for matrix, halves in enumerate(scores):
             at = apply(lambda c, n=matrix * _MATRIX: c + n, column)
-            found.append([self.logits.of(pair, row, at, visible=visible) for pair, row in zip(halves, rows)])
-        return found
+            logits.append([self.logits.of(pair, row, at, visible=visible) for pair, row in zip(halves, rows)])
+        return logits
 
     def _softmax(
         self, logits: list[list[list[ir.Value]]], largest: Sequence[ir.Value], sums: Sequence[ir.Value]
@@ -244,17 +244,17 @@ class AttentionKernel:
         factors, maxima, totals = [], [], []
         for half in range(_HALVES):
             own = [value for matrix in logits for value in matrix[half]]
-            most = over_lanes(folded(own, arith.maxnumf), arith.maxnumf)
-            most = arith.maxnumf(largest[half], most)
+            maximum = over_lanes(folded(own, arith.maxnumf), arith.maxnumf)
+            maximum = arith.maxnumf(largest[half], maximum)
             # Of a row without keys so far, the exponentials are zero, and not those of a difference of infinities.
-            is_empty = arith.cmpf(arith.CmpFPredicate.OEQ, most, constant(self.f32, float("-inf")))
-            base = arith.select(is_empty, constant(self.f32, 0.0), most)
+            is_empty = arith.cmpf(arith.CmpFPredicate.OEQ, maximum, constant(self.f32, float("-inf")))
+            base = arith.select(is_empty, constant(self.f32, 0.0), maximum)
             powers = self._powers(own, base)
             for matrix, row in enumerate(weights):
                 row[half] = powers[2 * matrix : 2 * matrix + 2]
             factor = self._factor(largest[half], base)
             factors.append(factor)
-            maxima.append(most)
+            maxima.append(maximum)
             totals.append(arith.addf(arith.mulf(sums[half], factor), folded(powers, arith.addf)))
         return weights, factors, maxima, totals
 
@@ -286,7 +286,7 @@ class AttentionKernel:
 
     def _add(self, result: ir.Value, weights: list[list[list[ir.Value]]], values: Tile) -> ir.Value:
         """Returns the accumulator with the products of weights and values of a tile."""
-        descriptor = self._descriptor(values.shared, self.keys, values.depth)
+        descriptor = self._descriptor(values.shared_buffer, self.keys, values.depth)
         pair = ir.VectorType.get([2], self.element)
         fragment_type = ir.VectorType.get([1, 4, 2], self.element)
         zeros = ir.DenseElementsAttr.get_splat(fragment_type, ir.FloatAttr.get(self.element, 0.0))
@@ -313,7 +313,7 @@ class AttentionKernel:
             for half, values in enumerate(halves):
                 wide = pair_of([arith.mulf(value, factors[half]) for value in values])
                 row = arith.addi(self.first, apply(lambda r, n=half: r + n * _MATRIX, self.row))
-                address = self._address(self.found.result, {ROW: row, DEPTH: column})
+                address = self._address(self.attention.result, {ROW: row, DEPTH: column})
                 memory.store_vector(arith.truncf(pair, wide), self.result, *address)
 
 

@@ -36,13 +36,13 @@ class Logits:
     """Computes logits from scores: casts to 16 bits take one instruction for two.
 
     Args:
-        found: the attention.
+        attention: the attention.
         buffers: of the tensors it reads.
         head: number of the head.
     """
 
-    def __init__(self, found: Attention, buffers: Mapping[ir.Value, ir.Value], head: ir.Value) -> None:
-        self.found, self.buffers, self.head = found, buffers, head
+    def __init__(self, attention: Attention, buffers: Mapping[ir.Value, ir.Value], head: ir.Value) -> None:
+        self.attention, self.buffers, self.head = attention, buffers, head
 
     def of(self, scores: Sequence[ir.Value], row: ir.Value, column: ir.Value, *, visible: bool) -> list[ir.Value]:
         """Returns the logits of two scores, at the insertion point.
@@ -52,17 +52,17 @@ class Logits:
             row, column: their indices; the column is even.
             visible: whether the causal mask hides none of them.
         """
-        pair = self._value(self.found.logits, pair_of(scores), row, column, visible=visible)
+        pair = self._value(self.attention.logits, pair_of(scores), row, column, visible=visible)
         element = ir.VectorType(pair.type).element_type
         return [extract(pair, [side], element) for side in range(_PAIR)]
 
     def _value(self, tensor: ir.Value, scores: ir.Value, row: ir.Value, column: ir.Value, *, visible: bool) -> ir.Value:
         """Returns two elements of a tensor that is made of the scores."""
         tensor = origin(tensor, TENSOR_VIEWS)
-        if tensor == self.found.scores:
+        if tensor == self.attention.scores:
             return scores
         op = producer(tensor)
-        assert op is not None and op in self.found.ops
+        assert op is not None and op in self.attention.ops
         outer = list(ir.RankedTensorType(tensor.type).shape)[:-2]
         loops = [*(digits(self.head, outer) if outer else []), row, column]
         body = op.regions[0].blocks[0]
@@ -81,20 +81,20 @@ class Logits:
             operands = [values[value] if value in values else repeated(value, _PAIR) for value in item.operands]
             is_wide = item.name == "arith.extf" and isinstance(item.operands[0].type, ir.BF16Type)
             values[item.results[0]] = _extended(*operands) if is_wide else create_scalar_op(item, operands, _PAIR)
-        yielded = end.operands[0]
+        result = end.operands[0]
         if visible:
-            select = producer(yielded)
+            select = producer(result)
             assert select is not None  # of the mask
-            yielded = select.operands[1]
-        return values[yielded] if yielded in values else repeated(yielded, _PAIR)
+            result = select.operands[1]
+        return values[result] if result in values else repeated(result, _PAIR)
 
 
 def _extended(pair: ir.Value) -> ir.Value:
     """Returns two bf16 values in f32, by their bits: conversions take as long as exponentials."""
     i32, f32 = ir.IntegerType.get_signless(32), ir.F32Type.get()
     word = ir.Operation.create("vector.bitcast", results=[ir.VectorType.get([1], i32)], operands=[pair]).results[0]
-    both = extract(word, [0], i32)
-    low, high = arith.shli(both, integer(16, 32)), arith.andi(both, integer(-(1 << 16), 32))
+    bits = extract(word, [0], i32)
+    low, high = arith.shli(bits, integer(16, 32)), arith.andi(bits, integer(-(1 << 16), 32))
     return pair_of([arith.bitcast(f32, low), arith.bitcast(f32, high)])
 
 
@@ -115,14 +115,14 @@ def _loaded(buffer: ir.Value, axes: Sequence[int], loops: Sequence[ir.Value]) ->
     return pair_of([load(buffer, place), load(buffer, following)])
 
 
-def has_causal_mask(found: Attention) -> bool:
+def has_causal_mask(attention: Attention) -> bool:
     """Tells whether the logits are minus infinity where the number of the key is above that of the query.
 
     Args:
-        found: the attention; a select of the mask is the last op of its logits.
+        attention: the attention; a select of the mask is the last op of its logits.
     """
-    op = producer(found.logits)
-    if op is None or op.name != "linalg.generic" or found.logits == found.scores:
+    op = producer(attention.logits)
+    if op is None or op.name != "linalg.generic" or attention.logits == attention.scores:
         return False
     select = producer(operations_of(op.regions[0].blocks[0])[-1].operands[0])
     if select is None or select.name != "arith.select" or not is_constant(select.operands[2], float("-inf")):
@@ -130,7 +130,7 @@ def has_causal_mask(found: Attention) -> bool:
     compare = producer(select.operands[0])
     if compare is None or compare.name != "arith.cmpi":
         return False
-    rank = ir.RankedTensorType(found.logits.type).rank
+    rank = ir.RankedTensorType(attention.logits.type).rank
     axes = [_axis_of(value, rank) for value in compare.operands]
     predicate = arith.CmpIPredicate(ir.IntegerAttr(compare.attributes["predicate"]).value)
     return (axes == [COLUMN, ROW] and predicate in _ABOVE) or (axes == [ROW, COLUMN] and predicate in _BELOW)

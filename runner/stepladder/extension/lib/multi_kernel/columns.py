@@ -14,18 +14,18 @@ from stepladder.mlir.traverse import callee_of, origin, producer, symbol_of, use
 from stepladder.mlir.types import row_major_strides
 
 
-def pitches(stage: ir.Operation, whole: Sequence[int], parts: Iterable[Sequence[int]]) -> list[list[int] | None]:
+def pitches(stage: ir.Operation, shape: Sequence[int], parts: Iterable[Sequence[int]]) -> list[list[int] | None]:
     """Returns the strides of the parts of a tensor that a stage assembles, in elements; None for parts whose elements
     follow each other, and for those that are no rows with a pitch.
 
     Args:
         stage: that assembles them, a `func.func`.
-        whole: extents of the tensor.
+        shape: extents of the tensor.
         parts: extents of the parts, as the kernels that write them have them.
     """
-    strides = row_major_strides(whole)
-    found = [reshaped(sizes, strides, part) for sizes, part in zip(_extents_of(stage), parts)]
-    return [None if item == row_major_strides(part) else item for item, part in zip(found, parts)]
+    strides = row_major_strides(shape)
+    part_strides = [reshaped(sizes, strides, part) for sizes, part in zip(_extents_of(stage), parts)]
+    return [None if item == row_major_strides(part) else item for item, part in zip(part_strides, parts)]
 
 
 def reshaped(shape: Sequence[int], strides: Sequence[int], others: Sequence[int]) -> list[int] | None:
@@ -36,20 +36,20 @@ def reshaped(shape: Sequence[int], strides: Sequence[int], others: Sequence[int]
         others: extents of the view, of as many elements.
     """
     axes = [(size, stride) for size, stride in zip(shape, strides) if size != 1]
-    found: list[int] = []
+    new_strides: list[int] = []
     for size in reversed(others):
         if size == 1:
-            found.append(found[-1] if found else 1)
+            new_strides.append(new_strides[-1] if new_strides else 1)
             continue
         count, step = axes.pop() if axes else (0, 0)
         while axes and count < size and axes[-1][1] == count * step:
             count *= axes.pop()[0]
         if not count or count % size:
             return None
-        found.append(step)
+        new_strides.append(step)
         if count > size:
             axes.append((count // size, size * step))
-    return list(reversed(found))
+    return list(reversed(new_strides))
 
 
 def dissolve(body: ir.Block, functions: Iterable[ir.Operation], rewriter: Rewriter) -> None:
@@ -67,8 +67,8 @@ def dissolve(body: ir.Block, functions: Iterable[ir.Operation], rewriter: Rewrit
         if EXTENTS not in stage.attributes or _is_written_in_place(call, stage, stages):
             continue
         inner = operations_of(stage.regions[0].blocks[0])
-        known: dict[ir.Value, ir.Value] = dict(zip(stage.regions[0].blocks[0].arguments, call.operands))
-        clones = clone_ops(inner[:-1], known, ir.InsertionPoint(call))
+        mapping: dict[ir.Value, ir.Value] = dict(zip(stage.regions[0].blocks[0].arguments, call.operands))
+        clones = clone_ops(inner[:-1], mapping, ir.InsertionPoint(call))
         rewriter.replace_op(call, [clones[value] for value in inner[-1].operands])
         rewriter.erase_op(stage)
 
@@ -84,8 +84,8 @@ def _is_written_in_place(call: ir.Operation, stage: ir.Operation, stages: dict[s
         if kind_of(writer) != "matmul" or _readers(root) != [call]:
             return False
         types.append(ir.RankedTensorType(root.type).shape)
-    whole = ir.RankedTensorType(call.results[0].type).shape
-    return all(reshaped(sizes, row_major_strides(whole), part) for sizes, part in zip(_extents_of(stage), types))
+    shape = ir.RankedTensorType(call.results[0].type).shape
+    return all(reshaped(sizes, row_major_strides(shape), part) for sizes, part in zip(_extents_of(stage), types))
 
 
 def _extents_of(stage: ir.Operation) -> list[list[int]]:
@@ -95,8 +95,8 @@ def _extents_of(stage: ir.Operation) -> list[list[int]]:
 
 def _readers(value: ir.Value) -> list[ir.Operation]:
     """Returns the ops that read a tensor or views of it."""
-    found = users_of(value)
-    for op in found:  # grows in the loop
+    users = users_of(value)
+    for op in users:  # grows in the loop
         if op.name in TENSOR_VIEWS:
-            found += users_of(op.results[0])
-    return [op for op in found if op.name not in TENSOR_VIEWS]
+            users += users_of(op.results[0])
+    return [op for op in users if op.name not in TENSOR_VIEWS]

@@ -51,10 +51,10 @@ class Part:
         Args:
             sizes: iterations of all loops.
         """
-        found = list(sizes)
+        counts = list(sizes)
         for loop, (begin, count) in self.ranges.items():
-            found[loop] = min(count, sizes[loop]) if begin is None else count
-        return found
+            counts[loop] = min(count, sizes[loop]) if begin is None else count
+        return counts
 
 
 def replaced_part(generic: ir.Operation, maps: Sequence[Sequence[int | None]], inputs: int) -> Part | None:
@@ -78,21 +78,21 @@ def replaced_part(generic: ir.Operation, maps: Sequence[Sequence[int | None]], i
             raise Refusal(
                 generic, f"argument {number} gives its memory to result {result}; accepted: results below {count}"
             )
-    taken = {arguments[number] for number in aliases}
+    aliased = {arguments[number] for number in aliases}
     body = generic.regions[0].blocks[0]
     end = operations_of(body)[-1]
     select = producer(end.operands[0])
-    places = [place for place in range(inputs) if generic.operands[place] in taken]
+    places = [place for place in range(inputs) if generic.operands[place] in aliased]
     if len(places) != 1 or len(end.operands) != 1 or select is None or select.name != "arith.select":
         return None
     if select.operands[2] != body.arguments[places[0]]:
         return None
     ranges: dict[int, tuple[ir.Value | None, int]] = {}
     for condition in _all_of(select.operands[0]):
-        found = _range(condition)
-        if found is None or found[0] in ranges:
+        loop_range = _range(condition)
+        if loop_range is None or loop_range[0] in ranges:
             return None
-        ranges[found[0]] = found[1:]
+        ranges[loop_range[0]] = loop_range[1:]
     varying: set[ir.Value] = set(list(body.arguments)[inputs:])
     varying.update(argument for argument, map_ in zip(body.arguments, maps) if any(loop in ranges for loop in map_))
     if any(begin is not None and _depends_on(begin, varying) for begin, _ in ranges.values()):

@@ -22,7 +22,7 @@ def extracted(insertion: ir.Operation) -> tuple[ir.Value, ir.Value]:
         insertion: a `tensor.insert_slice` at a static offset.
     """
     type_ = ir.RankedTensorType(insertion.operands[0].type)
-    rest = list(type_.shape)
+    remaining_sizes = list(type_.shape)
     inside: ir.Value | None = None
     indices: list[ir.Value] = []
     for axis, offset, size, stride in zip(itertools.count(), *numbers_of(insertion)):
@@ -34,8 +34,8 @@ def extracted(insertion: ir.Operation) -> tuple[ir.Value, ir.Value]:
             is_hit = arith.cmpi(arith.CmpIPredicate.eq, arith.remui(place, index(stride)), index(0))
             is_in, place = arith.andi(is_in, is_hit), arith.divui(place, index(stride))
         inside = is_in if inside is None else arith.andi(inside, is_in)
-        if rest and size == rest[0]:
-            rest.pop(0)
+        if remaining_sizes and size == remaining_sizes[0]:
+            remaining_sizes.pop(0)
             indices.append(arith.select(is_in, place, index(0)))
     assert inside is not None  # a tensor has axes
     element = ir.Operation.create(

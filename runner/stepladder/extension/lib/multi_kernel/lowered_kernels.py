@@ -10,7 +10,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import attributes_of, symbol_of, walk
 
 SHARED = 3  # the address space of shared memory
-# Attributes of a kernel that say nothing of its blocks.
+# Attributes of a kernel that do not concern its blocks.
 _OWN = ("sym_name", "function_type", "arg_attrs", "gpu.known_grid_size")
 Extents = tuple[int, int, int]
 
@@ -111,10 +111,10 @@ def _launch(op: ir.Operation, payload: ir.Operation) -> Launch:
         raise Refusal(op, "an asynchronous launch; accepted: launches that follow each other")
 
     def size(number: int, default: int = 1) -> int:
-        found = constant_value(segment(number)[0]) if segment(number) else default
-        if found is None:
+        constant = constant_value(segment(number)[0]) if segment(number) else default
+        if constant is None:
             raise Refusal(op, "the sizes of the launch are not constant")
-        return found
+        return constant
 
     grid, block, cluster = ((size(first), size(first + 1), size(first + 2)) for first in (1, 4, 7))
     return Launch(op, _code(op, payload), grid, block, cluster, size(10, 0), tuple(segment(11)))

@@ -35,7 +35,7 @@ def write_kernel(after: ir.Operation, name: str, members: Sequence[Member]) -> N
     """Creates a `gpu.module` with the merged kernel, of copies of the members' code.
 
     Args:
-        after: op that the module comes behind.
+        after: the op after which the module is inserted.
         name: of the module and of the kernel.
         members: with the same blocks and clusters; the parameters of the kernel are those of their launches, in order.
 
@@ -85,14 +85,14 @@ def _attributes(
     none = ir.DictAttr.get({})
 
     def of(launch: Launch, place: int) -> ir.Attribute:
-        found = attributes_of(launch.code.kernel).get("arg_attrs")
-        return none if found is None else ir.ArrayAttr(found)[place]
+        argument_attributes = attributes_of(launch.code.kernel).get("arg_attrs")
+        return none if argument_attributes is None else ir.ArrayAttr(argument_attributes)[place]
 
-    listed = ", ".join(map(str, types))
+    type_list = ", ".join(map(str, types))
     return {
         **attributes,
         "sym_name": ir.StringAttr.get(name),
-        "function_type": ir.TypeAttr.get(ir.Type.parse(f"!llvm.func<void ({listed})>")),
+        "function_type": ir.TypeAttr.get(ir.Type.parse(f"!llvm.func<void ({type_list})>")),
         "arg_attrs": ir.ArrayAttr.get([of(*parameter) for parameter in parameters]),
         "gpu.known_grid_size": ir.DenseI32ArrayAttr.get([sum(member.blocks for member in members), 1, 1]),
     }
@@ -104,14 +104,14 @@ class _Globals:
     A block runs one body, so that bodies share variables in shared memory, by their types.
 
     Args:
-        kernel: the merged one, which they come before.
+        kernel: the merged one, before which they are inserted.
     """
 
     def __init__(self, kernel: ir.Operation) -> None:
         self._kernel = kernel
         self._names = {symbol_of(kernel)}
-        self._shared: dict[str, list[str]] = {}
-        self._declared: set[str] = set()
+        self._shared_names: dict[str, list[str]] = {}
+        self._declared_names: set[str] = set()
 
     def add(self, code: Code) -> dict[str, str]:
         """Adds those of a kernel; returns their names in the merged module by their own.
@@ -122,33 +122,33 @@ class _Globals:
         Raises:
             Refusal: an op that is neither a global nor a declaration.
         """
-        renamed: dict[str, str] = {}
-        taken: dict[str, int] = {}
+        names: dict[str, str] = {}
+        counts: dict[str, int] = {}
         for op in code.others:
             name = symbol_of(op) if "sym_name" in op.attributes else ""
             if op.name == "llvm.func" and not len(op.regions[0].blocks):
-                if name not in self._declared:
+                if name not in self._declared_names:
                     self._copy(op, name)
-                    self._declared.add(name)
-                renamed[name] = name
+                    self._declared_names.add(name)
+                names[name] = name
             elif op.name == "llvm.mlir.global" and is_shared(op):
                 kind = str({key: str(item) for key, item in attributes_of(op).items() if key != "sym_name"})
-                known = self._shared.setdefault(kind, [])
-                place = taken.setdefault(kind, 0)
-                taken[kind] += 1
-                if place == len(known):
-                    known.append(self._copy(op, name))
-                renamed[name] = known[place]
+                shared_names = self._shared_names.setdefault(kind, [])
+                place = counts.setdefault(kind, 0)
+                counts[kind] += 1
+                if place == len(shared_names):
+                    shared_names.append(self._copy(op, name))
+                names[name] = shared_names[place]
             elif op.name == "llvm.mlir.global":
-                renamed[name] = self._copy(op, name)
+                names[name] = self._copy(op, name)
             else:
                 raise Refusal(op, f"'{op.name}' beside a kernel; accepted: globals and declarations")
-        return renamed
+        return names
 
     def _copy(self, op: ir.Operation, name: str) -> str:
         """Copies an op to the module, under a name that is free; returns the name."""
-        numbered = (f"{name}_{number}" if number else name for number in range(len(self._names) + 1))
-        free = next(item for item in numbered if item not in self._names)
+        candidates = (f"{name}_{number}" if number else name for number in range(len(self._names) + 1))
+        free = next(item for item in candidates if item not in self._names)
         self._names.add(free)
         clone = op.clone(ir.InsertionPoint(self._kernel))
         clone.attributes["sym_name"] = ir.StringAttr.get(free)
@@ -181,24 +181,24 @@ def _append(
     Returns:
         The block for the ranges that follow; it has no terminator yet. The last member's is `entry`.
     """
-    renamed = globals_.add(member.code)
+    global_names = globals_.add(member.code)
     location = member.code.kernel.location
     copy = member.code.kernel.clone(ir.InsertionPoint(kernel)).operation
     body = list(copy.regions[0].blocks)
     region = kernel.regions[0]
     with location:
-        chosen = region.blocks.append()
+        target = region.blocks.append()
         for block in body:
             block.append_to(region)
         following = entry if is_last else region.blocks.append()
     with ir.InsertionPoint(entry), location:
         if is_last:
-            llvm.br([], chosen)
+            llvm.br([], target)
         else:
             below = llvm.icmp(llvm.ICmpPredicate.ult, own, _constant(blocks[1]))
-            llvm.cond_br(below, [], [], chosen, following)
+            llvm.cond_br(below, [], [], target, following)
     grid = member.launches[0].grid
-    with ir.InsertionPoint(chosen), location:
+    with ir.InsertionPoint(target), location:
         place = llvm.sub(own, _constant(blocks[0]), overflow_flags=_no_flags()) if blocks[0] else own
         parameters = list(sets[0])
         if len(sets) > 1:
@@ -214,7 +214,7 @@ def _append(
         argument.replace_all_uses_with(value)
     for _ in parameters:
         body[0].erase_argument(0)
-    _adapt(body, renamed, registers)
+    _adapt(body, global_names, registers)
     _keep_apart(body, blocks[0])
     copy.erase()
     return following
@@ -257,41 +257,41 @@ def _read(body: Sequence[ir.Block]) -> set[str]:
     return {name for name in names if name.startswith(_GRID)}
 
 
-def _registers(place: ir.Value, grid: Extents, cluster: Extents, read: set[str]) -> dict[str, ir.Value]:
+def _registers(place: ir.Value, grid: Extents, cluster: Extents, register_names: set[str]) -> dict[str, ir.Value]:
     """Returns what a body reads of the grid, by the name of the register: as a launch of its own has it.
 
     Args:
         place: of the block in its range.
         grid, cluster: of the launch.
-        read: names of the registers.
+        register_names: names of the registers.
     """
-    found: dict[str, ir.Value] = {}
+    registers: dict[str, ir.Value] = {}
     for number, (axis, extent, width) in enumerate(zip(_AXES, grid, cluster)):
-        if f"nctaid.{axis}" in read:
-            found[f"nctaid.{axis}"] = _constant(extent)
-        if f"nclusterid.{axis}" in read:
-            found[f"nclusterid.{axis}"] = _constant(extent // width)
-        if not {f"ctaid.{axis}", f"clusterid.{axis}"} & read:
+        if f"nctaid.{axis}" in register_names:
+            registers[f"nctaid.{axis}"] = _constant(extent)
+        if f"nclusterid.{axis}" in register_names:
+            registers[f"nclusterid.{axis}"] = _constant(extent // width)
+        if not {f"ctaid.{axis}", f"clusterid.{axis}"} & register_names:
             continue
         id_ = _divided(place, math.prod(grid[:number]))
         if math.prod(grid[number + 1 :]) > 1:
             id_ = llvm.urem(id_, _constant(extent))
-        found[f"ctaid.{axis}"] = id_
-        if f"clusterid.{axis}" in read:
-            found[f"clusterid.{axis}"] = _divided(id_, width)
-    return found
+        registers[f"ctaid.{axis}"] = id_
+        if f"clusterid.{axis}" in register_names:
+            registers[f"clusterid.{axis}"] = _divided(id_, width)
+    return registers
 
 
 def _divided(value: ir.Value, by: int) -> ir.Value:
     return value if by == 1 else llvm.udiv(value, _constant(by))
 
 
-def _adapt(body: Sequence[ir.Block], renamed: dict[str, str], registers: dict[str, ir.Value]) -> None:
+def _adapt(body: Sequence[ir.Block], global_names: dict[str, str], registers: dict[str, ir.Value]) -> None:
     """Has the blocks of a body use the names and the ids of the merged kernel."""
     for op in [op for block in body for op in operations_of(block)]:
         if op.name == "llvm.mlir.addressof":
             name = ir.FlatSymbolRefAttr(op.attributes["global_name"]).value
-            op.attributes["global_name"] = ir.FlatSymbolRefAttr.get(renamed[name])
+            op.attributes["global_name"] = ir.FlatSymbolRefAttr.get(global_names[name])
         elif op.name == "llvm.inline_asm" and any(f"%{item}" in str(op.attributes["asm_string"]) for item in _GRID):
             raise Refusal(op, "inline PTX reads the position of the block in the grid; accepted: nvvm.read.ptx.sreg")
         elif op.name.startswith(tuple(_REGISTER + item for item in _GRID)):

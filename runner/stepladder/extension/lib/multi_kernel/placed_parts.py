@@ -22,7 +22,7 @@ class Placed:
     """Where a part is: in a buffer that the function allocates, or in a result, from a byte on; with the strides of
     columns, in elements."""
 
-    whole: ir.Value
+    buffer: ir.Value
     begin: int
     strides: list[int] | None = None
 
@@ -36,30 +36,30 @@ def placed_parts(payload: ir.Operation, rewriter: Rewriter) -> dict[ir.Operation
         rewriter: of the transform op.
     """
     stages = {symbol_of(item): item for item in walk(payload, "func.func") if ASSEMBLED in item.attributes}
-    placed: dict[ir.Operation, Placed] = {}
+    places: dict[ir.Operation, Placed] = {}
     for call in operations_of(one_function(payload).regions[0].blocks[0]):
         callee = callee_of(call)
         if callee not in stages:
             continue
         begins = list(ir.DenseI64ArrayAttr(stages[callee].attributes[ASSEMBLED]))
-        *roots, whole = [origin(value, BUFFER_VIEWS) for value in call.operands]
+        *roots, root_of_all = [origin(value, BUFFER_VIEWS) for value in call.operands]
         allocs = [
-            op for op in map(producer, roots) if op is not None and op.name == "memref.alloc" and op not in placed
+            op for op in map(producer, roots) if op is not None and op.name == "memref.alloc" and op not in places
         ]
         sizes = [_bytes(value) for value in call.operands]
-        is_own = len(set(allocs)) == len(begins) == len(roots) and whole not in roots
-        if is_own and [_bytes(root) for root in roots] == sizes[:-1] and _bytes(whole) == sizes[-1]:
+        is_own = len(set(allocs)) == len(begins) == len(roots) and root_of_all not in roots
+        if is_own and [_bytes(root) for root in roots] == sizes[:-1] and _bytes(root_of_all) == sizes[-1]:
             strides = _pitches(call, stages[callee], roots)
-            placed |= {alloc: Placed(whole, begin, item) for alloc, begin, item in zip(allocs, begins, strides)}
+            places |= {alloc: Placed(root_of_all, begin, item) for alloc, begin, item in zip(allocs, begins, strides)}
             rewriter.erase_op(call)
             erase_views(allocs, rewriter)
-    return {alloc: _in_root(part, placed) for alloc, part in placed.items()}
+    return {alloc: _in_root(part, places) for alloc, part in places.items()}
 
 
-def _in_root(part: Placed, placed: dict[ir.Operation, Placed]) -> Placed:
+def _in_root(part: Placed, places: dict[ir.Operation, Placed]) -> Placed:
     """Returns the position of a part in a buffer that is no part of another one."""
-    while (source := producer(part.whole)) is not None and source in placed:
-        part = Placed(placed[source].whole, placed[source].begin + part.begin, part.strides)
+    while (source := producer(part.buffer)) is not None and source in places:
+        part = Placed(places[source].buffer, places[source].begin + part.begin, part.strides)
     return part
 
 
@@ -67,8 +67,8 @@ def _pitches(call: ir.Operation, stage: ir.Operation, roots: Sequence[ir.Value])
     """Returns the strides of the parts that a stage assembles; None for elements that follow each other."""
     if EXTENTS not in stage.attributes:
         return [None] * len(roots)
-    whole = ir.MemRefType(list(call.operands)[-1].type).shape
-    return pitches(stage, whole, [ir.MemRefType(root.type).shape for root in roots])
+    shape = ir.MemRefType(list(call.operands)[-1].type).shape
+    return pitches(stage, shape, [ir.MemRefType(root.type).shape for root in roots])
 
 
 def erase_views(allocs: Sequence[ir.Operation], rewriter: Rewriter) -> None:

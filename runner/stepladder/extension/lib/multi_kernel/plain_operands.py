@@ -35,8 +35,8 @@ def _with_output_as_input(op: ir.Operation, rewriter: Rewriter) -> ir.Operation:
     old, maps = op.regions[0].blocks[0], indexing_maps(op)
     with ir.InsertionPoint(op), op.location:
         new, body = create_generic([*inputs, output], [output], [*maps, maps[-1]])
-        known: dict[ir.Value, ir.Value] = dict(zip(old.arguments, body.arguments))
-        clone_ops([inner.operation for inner in old.operations], known, ir.InsertionPoint(body))
+        mapping: dict[ir.Value, ir.Value] = dict(zip(old.arguments, body.arguments))
+        clone_ops([inner.operation for inner in old.operations], mapping, ir.InsertionPoint(body))
     rewriter.replace_op(op, new.results)
     return new
 
@@ -52,30 +52,32 @@ def _begin_from_empty(op: ir.Operation) -> None:
 def _inline_numbers(op: ir.Operation, rewriter: Rewriter) -> None:
     *inputs, output = op.operands
     numbers = [repeated_number(value) for value in inputs]
-    kept = [place for place, number in enumerate(numbers) if number is None]
-    if len(kept) == len(inputs):
+    kept_places = [place for place, number in enumerate(numbers) if number is None]
+    if len(kept_places) == len(inputs):
         return
     old, maps = op.regions[0].blocks[0], indexing_maps(op)
     end = old.operations[0].operation
     with ir.InsertionPoint(op), op.location:
-        if not kept and len(old.operations) == 1 and end.operands[0] in list(old.arguments):  # is a splat
+        if not kept_places and len(old.operations) == 1 and end.operands[0] in list(old.arguments):  # is a splat
             number = numbers[ir.BlockArgument(end.operands[0]).arg_number]
             assert number is not None  # nothing reads what the op writes over
             type_ = ir.RankedTensorType(output.type).element_type
             constant = ir.Operation.create("arith.constant", results=[type_], attributes={"value": number}).results[0]
             rewriter.replace_op(op, create_named_op("linalg.fill", [constant], output).results)
             return
-        new, body = create_generic([inputs[place] for place in kept], [output], [*(maps[at] for at in kept), maps[-1]])
-        known: dict[ir.Value, ir.Value] = dict(
-            zip([*(old.arguments[place] for place in kept), old.arguments[len(inputs)]], body.arguments)
+        new, body = create_generic(
+            [inputs[place] for place in kept_places], [output], [*(maps[at] for at in kept_places), maps[-1]]
+        )
+        mapping: dict[ir.Value, ir.Value] = dict(
+            zip([*(old.arguments[place] for place in kept_places), old.arguments[len(inputs)]], body.arguments)
         )
         with ir.InsertionPoint(body):
             for argument, number in zip(old.arguments, numbers):
                 if number is not None:
                     attributes = {"value": number}
                     constant = ir.Operation.create("arith.constant", results=[argument.type], attributes=attributes)
-                    known[argument] = constant.results[0]
-        clone_ops([inner.operation for inner in old.operations], known, ir.InsertionPoint(body))
+                    mapping[argument] = constant.results[0]
+        clone_ops([inner.operation for inner in old.operations], mapping, ir.InsertionPoint(body))
     rewriter.replace_op(op, new.results)
 
 
@@ -90,16 +92,16 @@ def fold_transposes(product: ir.Operation) -> list[ir.Operation]:
     """
     if product.name != "linalg.matmul":
         return []
-    maps, folded = indexing_maps(product), []
+    maps, transposes = indexing_maps(product), []
     for place, value in enumerate(list(product.operands)[:2]):
         source = producer(value)
         if source is None or source.name != "linalg.transpose":
             continue
-        folded.append(source)
+        transposes.append(source)
         product.operands[place] = source.operands[0]
         maps[place] = ir.AffineMap.get(maps[place].n_dims, 0, list(reversed(list(maps[place].results))))
     product.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps])
-    return folded
+    return transposes
 
 
 def with_wide_sums(product: ir.Operation, rewriter: Rewriter) -> list[ir.Operation]:
@@ -137,7 +139,7 @@ def sums_are_widened(product: ir.Operation) -> bool:
     return product.name in ("linalg.matmul", "linalg.batch_matmul") and isinstance(element, ir.BF16Type)
 
 
-def _widen_sums(product: ir.Operation, added: list[ir.Value], rewriter: Rewriter) -> list[ir.Operation]:
+def _widen_sums(product: ir.Operation, addends: list[ir.Value], rewriter: Rewriter) -> list[ir.Operation]:
     """Replaces a matmul by one in f32 from zeros, and an op that adds tensors to its sums and rounds them; returns
     both."""
     type_ = ir.RankedTensorType(product.results[0].type)
@@ -150,7 +152,7 @@ def _widen_sums(product: ir.Operation, added: list[ir.Value], rewriter: Rewriter
         maps = {name: value for name, value in attributes_of(product).items() if name == "indexing_maps"}
         sums = create_named_op(product.name, list(product.operands)[:2], zeros, maps)
         output = ir.Operation.create("tensor.empty", results=[type_]).results[0]
-        inputs = [sums.results[0], *added]
+        inputs = [sums.results[0], *addends]
         rounding, body = create_generic(inputs, [output], [identity] * (len(inputs) + 1))
         with ir.InsertionPoint(body):
             total: ir.Value = body.arguments[0]

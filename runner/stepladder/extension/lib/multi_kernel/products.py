@@ -67,7 +67,7 @@ def is_product(op: ir.Operation) -> bool:
     if not adds_floats and not ("arith.muli" in names and "arith.addi" in names):
         return False
     groups, sizes = groups_of(op), sizes_of(op)
-    # Sums of one product each are elementwise where no name says otherwise.
+    # Sums of one product each are elementwise, except in ops named otherwise.
     is_sum = any(sizes[loop] > 1 for loop in groups.k)
     if not (is_sum and groups.m and groups.n and _shares_loops(op)):
         return False
@@ -84,8 +84,8 @@ def _multiplies_wide(op: ir.Operation) -> bool:
 def _shares_loops(op: ir.Operation) -> bool:
     """Tells whether each loop of more than one iteration runs along two operands."""
     a, b, c = ({*loops_of(map_)} for map_ in (*indexing_maps(op)[:2], indexing_maps(op)[-1]))
-    shared = a & b | b & c | a & c
-    return all(size == 1 or loop in shared for loop, size in sizes_of(op).items())
+    shared_loops = a & b | b & c | a & c
+    return all(size == 1 or loop in shared_loops for loop, size in sizes_of(op).items())
 
 
 def groups_of(product: ir.Operation) -> Groups:
@@ -146,12 +146,12 @@ def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value, columns: bool = 
     if (text, columns) in _accepted:
         return None
     try:
-        found = find_matmul(trial)
+        matmul = find_matmul(trial)
     except StepladderError as refusal:
         return refusal
-    if found.problem.c_window is not None and not columns:
+    if matmul.problem.c_window is not None and not columns:
         return StepladderError("C has a pitch between its rows, and the pipelines write whole buffers")
-    if found.facts()["read_windows"] and not _reads_parts(found):
+    if matmul.facts()["read_windows"] and not _reads_parts(matmul):
         return StepladderError("A or B is a part of a buffer that the pipelines do not read in place")
     if _ELIDED not in text:
         _accepted[text, columns] = None
@@ -160,13 +160,13 @@ def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value, columns: bool = 
     return None
 
 
-def _reads_parts(found: PayloadMatmul) -> bool:
+def _reads_parts(matmul: PayloadMatmul) -> bool:
     """Tells whether all pipelines read A and B where they are, as parts of buffers: `wgmma` does not, of elements that
     it transposes or splits in kernels of their own, and no pipeline reads rows that are not aligned."""
-    problem = found.problem
+    problem = matmul.problem
     is_along_k = problem.a_layout == "row" and problem.b_layout == "column"
     widths = {bits_of_name(problem.a_type), bits_of_name(problem.b_type)}
-    return bool(found.facts()["windows_aligned"]) and (widths == {16} or (widths == {8} and is_along_k))
+    return bool(matmul.facts()["windows_aligned"]) and (widths == {16} or (widths == {8} and is_along_k))
 
 
 def layout_sources(op: ir.Operation, values: Sequence[ir.Value], *, columns: bool = False) -> list[ir.Operation]:
@@ -177,26 +177,26 @@ def layout_sources(op: ir.Operation, values: Sequence[ir.Value], *, columns: boo
         values: to follow; operands of `op`.
         columns: whether slices of columns are views too, whose rows have the pitch of the tensor.
     """
-    found: list[ir.Operation] = []
+    layout_ops: list[ir.Operation] = []
     pending = list(values)
     while pending:
         source = producer(pending.pop())
-        if source is None or source.block != op.block or source in found:
+        if source is None or source.block != op.block or source in layout_ops:
             continue
         if is_layout(source) or (columns and _is_of_columns(source)):
-            found.append(source)
+            layout_ops.append(source)
             pending.append(source.operands[0])
-    return found
+    return layout_ops
 
 
 def _is_of_columns(op: ir.Operation) -> bool:
     """Tells whether an op takes columns of a tensor, at a static place: elements that are apart in memory."""
     if op.name != SLICE:
         return False
-    whole = ir.RankedTensorType(op.operands[0].type)
+    source_type = ir.RankedTensorType(op.operands[0].type)
     offsets, sizes, steps = numbers_of(op)
-    is_static = whole.has_static_shape and ir.ShapedType.get_dynamic_size() not in (*offsets, *sizes)
-    return is_static and set(steps) == {1} and offset_within(op, whole) is None
+    is_static = source_type.has_static_shape and ir.ShapedType.get_dynamic_size() not in (*offsets, *sizes)
+    return is_static and set(steps) == {1} and offset_within(op, source_type) is None
 
 
 def is_layout(op: ir.Operation) -> bool:
@@ -219,23 +219,23 @@ def dequantizing_ops(value: ir.Value) -> list[ir.Operation]:
     Args:
         value: A or B.
     """
-    found: list[ir.Operation] = []
+    ops: list[ir.Operation] = []
     arguments: set[ir.Value] = set()
     pending = [value]
     while pending:
-        source = producer(each := pending.pop())
-        if source is None or part_of(each, is_multiplied=True):
-            arguments.add(each)
-        elif not is_start(source) and source not in found:
+        source = producer(operand := pending.pop())
+        if source is None or part_of(operand, is_multiplied=True):
+            arguments.add(operand)
+        elif not is_start(source) and source not in ops:
             if not (is_layout(source) or is_elementwise(source)):
                 return []
-            found.append(source)
+            ops.append(source)
             pending += list(source.operands)
-    tensors = [each for each in arguments if isinstance(each.type, ir.RankedTensorType)]
+    tensors = [operand for operand in arguments if isinstance(operand.type, ir.RankedTensorType)]
     is_narrower = max(map(_bits, tensors), default=0) < _bits(value)
-    is_read_once = all(user in found for op in found for user in users_of(op.results[0]) if op.results[0] != value)
-    makes = any(not is_layout(op) for op in found)
-    return found if makes and is_narrower and is_read_once and len(list(value.uses)) == 1 else []
+    is_read_once = all(user in ops for op in ops for user in users_of(op.results[0]) if op.results[0] != value)
+    makes = any(not is_layout(op) for op in ops)
+    return ops if makes and is_narrower and is_read_once and len(list(value.uses)) == 1 else []
 
 
 def _bits(value: ir.Value) -> int:
@@ -269,9 +269,9 @@ def smallest(product: ir.Operation, *, columns: bool = True) -> tuple[list[ir.Op
     Raises:
         Refusal: no kernel computes the matmul.
     """
-    a, b, *rest = product.operands
+    a, b, *outputs = product.operands
     first: StepladderError | None = None
-    attempts = [(values, False) for values in ([a, b, *rest], [b, *rest], [a, *rest], rest, [])]
+    attempts = [(values, False) for values in ([a, b, *outputs], [b, *outputs], [a, *outputs], outputs, [])]
     if columns and any(map(_is_of_columns, layout_sources(product, [a, b], columns=True))):
         attempts = [(values, True) for values, _ in attempts[:3]] + attempts
     for values, slices in attempts:
@@ -295,8 +295,8 @@ def _origin(value: ir.Value, ops: Sequence[ir.Operation], *, extends_fp8: bool =
     """
     source = producer(value)
     while source is not None and source in ops and is_layout(source) and PREPARED not in source.attributes:
-        given = element_of(source.operands[0].type)
-        if extends_fp8 and is_fp8(given) and given != element_of(value.type):
+        source_element = element_of(source.operands[0].type)
+        if extends_fp8 and is_fp8(source_element) and source_element != element_of(value.type):
             break
         value = source.operands[0]
         source = producer(value)
@@ -307,10 +307,10 @@ def _are_multiplied(product: ir.Operation, ops: Sequence[ir.Operation]) -> bool:
     """Tells whether a kernel of a group multiplies the operands of a product: of one type, that of the sums if these
     are of f64, of both kinds of fp8, or fp8 that the group extends to the type of the other. Otherwise a cast to a
     wider type stays an op of its own."""
-    a, b, *rest = product.operands
+    a, b, *outputs = product.operands
     types = [_origin(value, ops) for value in (a, b)]
-    if isinstance(element_of(rest[0].type), ir.F64Type):
-        return types == [element_of(rest[0].type)] * 2
+    if isinstance(element_of(outputs[0].type), ir.F64Type):
+        return types == [element_of(outputs[0].type)] * 2
     if types[0] == types[1] or all(is_fp8(type_) for type_ in types):
         return True
     return _origin(a, ops, extends_fp8=True) == _origin(b, ops, extends_fp8=True)

@@ -69,19 +69,19 @@ class RowKernel:
         for op in ops:
             if not op.is_over(self.rows):
                 raise Refusal(op.op, f"an op that is not over rows of {self.rows}")
-        self.written: dict[ir.Value, tuple[RowOp, int]] = {}
+        self.writers: dict[ir.Value, tuple[RowOp, int]] = {}
         for op in ops:
             for number in range(op.outputs):
-                self.written[origin(op.op.operands[op.inputs + number], BUFFER_VIEWS)] = (op, number)
+                self.writers[origin(op.op.operands[op.inputs + number], BUFFER_VIEWS)] = (op, number)
         self.row: list[ir.Value] = []
         self.scalars: dict[tuple[ir.Operation, int], ir.Value] = {}
         # Elements of the chain that the ops of one block of IR read, by op, result and coordinates.
-        self._known: dict[tuple[object, ...], ir.Value] = {}
+        self._elements: dict[tuple[object, ...], ir.Value] = {}
         # The vector that a column is in.
         self._vectors: dict[ir.Value, _Vector] = {}
         # Columns of a thread where they are the whole row, by columns and width, and the loaded vectors of them.
-        self._whole: dict[tuple[int, int], list[ir.Value]] = {}
-        self._loaded: dict[tuple[object, ...], ir.Value] = {}
+        self._places_by_size: dict[tuple[int, int], list[ir.Value]] = {}
+        self._loaded_elements: dict[tuple[object, ...], ir.Value] = {}
 
     def write(self, threads: int) -> None:
         """Creates the loops over blocks and threads.
@@ -108,15 +108,17 @@ class RowKernel:
         """Computes a row by its threads."""
         self.lane = lane
         self.row = digits(row, self.rows) if self.rows else []
-        stored = {op: [number for number in range(op.outputs) if self._is_result(op, number)] for op in self.ops}
+        stored_results = {
+            op: [number for number in range(op.outputs) if self._is_result(op, number)] for op in self.ops
+        }
         for op in self.ops:
-            if stored[op] and not op.reduced:
+            if stored_results[op] and not op.reduced:
                 self._load_whole(op)
         for op in self.ops:
             if op.reduced:
-                self._reduce(op, stored[op])
-            elif stored[op]:
-                self._store(op, stored[op])
+                self._reduce(op, stored_results[op])
+            elif stored_results[op]:
+                self._store(op, stored_results[op])
 
     def _is_result(self, op: RowOp, number: int) -> bool:
         return producer(origin(op.op.operands[op.inputs + number], BUFFER_VIEWS)) is None
@@ -138,29 +140,29 @@ class RowKernel:
             loops = self._loops(op, column)
             for number in range(op.inputs):
                 buffer = op.op.operands[number]
-                if origin(buffer, BUFFER_VIEWS) not in self.written and list(op.body.arguments[number].uses):
+                if origin(buffer, BUFFER_VIEWS) not in self.writers and list(op.body.arguments[number].uses):
                     coordinates = [None if loop is None else loops[loop] for loop in op.maps[number]]
                     last = coordinates[-1] if coordinates else None
                     if last is not None and last == column:
                         self._loaded_element(buffer, coordinates)
 
-    def _reduce(self, op: RowOp, stored: Sequence[int]) -> None:
+    def _reduce(self, op: RowOp, stored_results: Sequence[int]) -> None:
         """Folds the columns of the row, each thread some of them, and then the threads' results; stores some."""
         folds = op.folds
         assert folds is not None
         begin = [fold.neutral() for fold in folds]
-        values = self._over_columns(op, begin, lambda columns, held: self._folded(op, columns, held))
+        values = self._over_columns(op, begin, lambda columns, so_far: self._folded(op, columns, so_far))
         values = [over_lanes(fold, value, LANES) for fold, value in zip(folds, values)]
         if self.lanes > WARP:
             values = [self._over_warps(fold, value) for fold, value in zip(folds, values)]
         for number, (fold, value) in enumerate(zip(folds, values)):
             place = op.inputs + number
             start = self.starts[origin(op.op.operands[place], BUFFER_VIEWS)]
-            whole = fold.folded(as_float(start, fold.type), value)
-            self.scalars[op.op, number] = as_float(whole, fold.op.results[0].type)
-        if stored:
+            total = fold.folded(as_float(start, fold.type), value)
+            self.scalars[op.op, number] = as_float(total, fold.op.results[0].type)
+        if stored_results:
             with create_if(equal(self.lane, index(0))):
-                for number in stored:
+                for number in stored_results:
                     self._write(op, number, [self.scalars[op.op, number]], self._loops(op, None))
 
     def _over_columns(
@@ -175,7 +177,7 @@ class RowKernel:
         Args:
             op: whose columns they are.
             begin: values that the loops carry.
-            compute: creates what an iteration does in some columns, and returns the values that it hands on.
+            compute: creates what an iteration does in some columns, and returns the values that it passes on.
 
         Returns:
             The values after the loops.
@@ -186,9 +188,9 @@ class RowKernel:
         width = vector_width(op, len(self.rows), self.lanes)
         lane = apply(lambda t: t * width, self.lane)
         step = self.lanes * width
-        most = _VECTORS_AT_ONCE if width > 1 else _AT_ONCE
-        whole = count // (step * most) * (step * most)
-        for first, end, at_once in ((0, whole, most), (whole, count, 1)):
+        unroll_factor = _VECTORS_AT_ONCE if width > 1 else _AT_ONCE
+        unrolled_count = count // (step * unroll_factor) * (step * unroll_factor)
+        for first, end, at_once in ((0, unrolled_count, unroll_factor), (unrolled_count, count, 1)):
             if first == end:
                 continue
             begins = apply(lambda t, n=first: t + n, lane) if first else lane
@@ -205,10 +207,10 @@ class RowKernel:
         step = self.lanes * width
         if width == 1 or count % step or count // step > _HELD:
             return []
-        if (count, width) not in self._whole:
+        if (count, width) not in self._places_by_size:
             lane = apply(lambda t: t * width, self.lane)
-            self._whole[count, width] = self._places(lane, count // step, width)
-        return self._whole[count, width]
+            self._places_by_size[count, width] = self._places(lane, count // step, width)
+        return self._places_by_size[count, width]
 
     def _places(self, first: ir.Value, count: int, width: int) -> list[ir.Value]:
         """Returns the columns that a thread computes in an iteration: vectors of some width, or single ones."""
@@ -226,10 +228,10 @@ class RowKernel:
     def _folded(self, op: RowOp, columns: Sequence[ir.Value], so_far: list[ir.Value]) -> list[ir.Value]:
         """Returns results so far with the terms of some columns."""
         assert op.folds is not None
-        self._known.clear()
+        self._elements.clear()
         for values in [self._values(op, self._loops(op, column)) for column in columns]:
             terms = [as_float(values.get(fold.term, fold.term), fold.type) for fold in op.folds]
-            so_far = [fold.folded(held, term) for fold, held, term in zip(op.folds, so_far, terms)]
+            so_far = [fold.folded(value_so_far, term) for fold, value_so_far, term in zip(op.folds, so_far, terms)]
         return so_far
 
     def _over_warps(self, fold: Fold, value: ir.Value) -> ir.Value:
@@ -237,12 +239,12 @@ class RowKernel:
         warps = self.threads // WARP
         space = types.address_space(types.WORKGROUP)
         type_ = ir.MemRefType.get([warps], fold.type, memory_space=space)
-        shared = memref.get_global(type_, create_global(self.ops[0].op, "row_parts", type_))
+        buffer = memref.get_global(type_, create_global(self.ops[0].op, "row_parts", type_))
         warp = apply(lambda t: ir.AffineExpr.get_floor_div(t, WARP), self.lane)
         with create_if(equal(apply(lambda t: t % WARP, self.lane), index(0))):
-            memref.store(value, shared, [warp])
+            memref.store(value, buffer, [warp])
         gpu.barrier()
-        parts = [memref.load(shared, [index(number)]) for number in range(warps)]
+        parts = [memref.load(buffer, [index(number)]) for number in range(warps)]
         while len(parts) > 1:
             parts = [fold.folded(left, right) for left, right in zip(parts[::2], parts[1::2])]
         return parts[0]
@@ -258,12 +260,12 @@ class RowKernel:
 
     def _store_columns(self, op: RowOp, numbers: Sequence[int], columns: Sequence[ir.Value]) -> None:
         """Computes results in some columns, and then stores them."""
-        self._known.clear()
+        self._elements.clear()
         places = [self._loops(op, column) for column in columns]
-        found = [self._values(op, loops) for loops in places]
+        values_by_column = [self._values(op, loops) for loops in places]
         for number in numbers:
-            yielded = op.end.operands[number]
-            results = [values.get(yielded, yielded) for values in found]
+            result = op.end.operands[number]
+            results = [values.get(result, result) for values in values_by_column]
             vector = self._vectors.get(columns[0])
             has_whole = vector is not None and has_vectors(op.op.operands[op.inputs + number], vector.width)
             width = vector.width if vector is not None and has_whole else 1
@@ -294,9 +296,9 @@ class RowKernel:
     def _read(self, buffer: ir.Value, coordinates: list[Coordinate]) -> ir.Value:
         """Returns an element: of an argument, or of what an op of the chain computes."""
         root = origin(buffer, BUFFER_VIEWS)
-        if root not in self.written:
+        if root not in self.writers:
             return self._loaded_element(buffer, coordinates)
-        op, number = self.written[root]
+        op, number = self.writers[root]
         view = buffer
         while view != op.op.operands[op.inputs + number] and view != root:
             source = producer(view)
@@ -308,11 +310,11 @@ class RowKernel:
         loops: dict[int, Coordinate] = dict.fromkeys(range(len(op.sizes)))
         loops |= {loop: place for loop, place in zip(op.maps[op.inputs + number], coordinates) if loop is not None}
         if not op.reduced:
-            yielded = op.end.operands[number]
+            result = op.end.operands[number]
             key = (op.op, number, *coordinates)
-            if key not in self._known:
-                self._known[key] = self._values(op, loops).get(yielded, yielded)
-            return self._known[key]
+            if key not in self._elements:
+                self._elements[key] = self._values(op, loops).get(result, result)
+            return self._elements[key]
         if (op.op, number) not in self.scalars or [loops[loop] for loop in op.kept] != self.row:
             raise Refusal(op.op, "a result of another row, or that is read before it is computed")
         return self.scalars[op.op, number]
@@ -324,12 +326,12 @@ class RowKernel:
         if vector is None or not has_vectors(buffer, vector.width) or any(i in self._vectors for i in address[:-1]):
             return load(buffer, address)
         key = (buffer, *coordinates[:-1], vector.begin)
-        is_whole = any(vector.begin in columns for columns in self._whole.values())
-        known = self._loaded if is_whole else self._known
+        is_whole = any(vector.begin in columns for columns in self._places_by_size.values())
+        cache = self._loaded_elements if is_whole else self._elements
         element = ir.MemRefType(buffer.type).element_type
-        if key not in known:
-            known[key] = load_vector(ir.VectorType.get([vector.width], element), buffer, *address[:-1], vector.begin)
-        return extract(known[key], [vector.place], element)
+        if key not in cache:
+            cache[key] = load_vector(ir.VectorType.get([vector.width], element), buffer, *address[:-1], vector.begin)
+        return extract(cache[key], [vector.place], element)
 
 
 def _materialized(place: Coordinate) -> ir.Value:
@@ -344,7 +346,7 @@ def _through(view: ir.Operation, coordinates: list[Coordinate]) -> list[Coordina
     narrow, wide = ir.MemRefType(view.results[0].type), ir.MemRefType(view.operands[0].type)
     if view.name == "memref.expand_shape":
         narrow, wide = wide, narrow
-    found: list[Coordinate] = [None] * wide.rank
+    source_coordinates: list[Coordinate] = [None] * wide.rank
     of_groups: list[Coordinate] = []
     for number, group in enumerate(groups):
         long = [axis for axis in group if wide.shape[axis] > 1]
@@ -353,5 +355,5 @@ def _through(view: ir.Operation, coordinates: list[Coordinate]) -> list[Coordina
         if view.name == "memref.expand_shape":
             of_groups.append(coordinates[long[0]] if long else None)
         elif long:
-            found[long[0]] = coordinates[number]
-    return of_groups if view.name == "memref.expand_shape" else found
+            source_coordinates[long[0]] = coordinates[number]
+    return of_groups if view.name == "memref.expand_shape" else source_coordinates

@@ -90,9 +90,9 @@ class RowOp:
     def folds(self) -> list[Fold] | None:
         """How the results are reduced by lanes; None where the body is no fold of a type that they exchange."""
         folds = [fold_of(self.op, number) for number in range(self.outputs)]
-        found = [_exchanged(fold) for fold in folds if fold is not None]
-        are_exchanged = all(str(fold.type) in _EXCHANGED for fold in found)
-        return found if len(found) == len(folds) and are_exchanged else None
+        lane_folds = [_exchanged(fold) for fold in folds if fold is not None]
+        are_exchanged = all(str(fold.type) in _EXCHANGED for fold in lane_folds)
+        return lane_folds if len(lane_folds) == len(folds) and are_exchanged else None
 
     @cached_property
     def is_reduction(self) -> bool:

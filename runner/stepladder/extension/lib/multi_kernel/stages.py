@@ -82,8 +82,8 @@ def as_payload(function: ir.Operation, *, keeps_marks: bool = False) -> ir.Modul
             del copy.attributes[name]
     if "arg_attrs" in copy.attributes:
         marks = [ir.DictAttr(item) for item in ir.ArrayAttr(copy.attributes["arg_attrs"])]
-        kept = [{entry.name: entry.attr for entry in mark if entry.name != LAYOUT} for mark in marks]
-        copy.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(mark, alone.context) for mark in kept])
+        kept_marks = [{entry.name: entry.attr for entry in mark if entry.name != LAYOUT} for mark in marks]
+        copy.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(mark, alone.context) for mark in kept_marks])
     return alone
 
 
@@ -138,8 +138,8 @@ def _captured(ops: Sequence[ir.Operation]) -> list[ir.Value]:
     for inner in (inner for op in ops for inner in walk(op)):
         inside.update(inner.results)
         inside.update(argument for region in inner.regions for block in region.blocks for argument in block.arguments)
-    used = (operand for op in ops for inner in walk(op) for operand in inner.operands)
-    return [value for value in dict.fromkeys(used) if value not in inside]
+    operands = (operand for op in ops for inner in walk(op) for operand in inner.operands)
+    return [value for value in dict.fromkeys(operands) if value not in inside]
 
 
 def with_producers(ops: Iterable[ir.Operation], names: Sequence[str]) -> list[ir.Operation]:
@@ -150,16 +150,16 @@ def with_producers(ops: Iterable[ir.Operation], names: Sequence[str]) -> list[ir
         names: of the ops that are followed, but for parts of arguments, which kernels are launched on; views of what
             takes no memory are followed too.
     """
-    found = list(dict.fromkeys(ops))
-    for op in found:  # grows in the loop
+    group = list(dict.fromkeys(ops))
+    for op in group:  # grows in the loop
         for source in (producer(value) for value in _captured([op])):
-            if source is None or source in found:
+            if source is None or source in group:
                 continue
             if source.name == SLICE and part_of(source.results[0]):
                 continue
             if source.name in names or (source.name in TENSOR_VIEWS and is_start(source)):
-                found.append(source)
-    return in_order(found)
+                group.append(source)
+    return in_order(group)
 
 
 def is_start(op: ir.Operation) -> bool:
@@ -182,7 +182,7 @@ def in_order(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
     Args:
         ops: of one block, one at least.
     """
-    return sorted(ops, key=functools.cmp_to_key(lambda one, other: -1 if one.is_before_in_block(other) else 1))
+    return sorted(ops, key=functools.cmp_to_key(lambda op, other: -1 if op.is_before_in_block(other) else 1))
 
 
 def _starts_where_used(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
@@ -195,19 +195,19 @@ def _starts_where_used(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
         ops: in the order of their block.
     """
     starts = {op for op in ops if is_start(op)}
-    found: dict[ir.Operation, None] = {}
+    ordered: dict[ir.Operation, None] = {}
 
     def add(op: ir.Operation) -> None:
         for value in _captured([op]):
             source = producer(value)
             if source in starts and source is not None:
                 add(source)
-        found[op] = None
+        ordered[op] = None
 
     for op in ops:
         if op not in starts:
             add(op)
-    return [*found, *(op for op in ops if op not in found)]
+    return [*ordered, *(op for op in ops if op not in ordered)]
 
 
 def write_stage(
@@ -257,9 +257,9 @@ def outline(ops: Sequence[ir.Operation], results: Sequence[ir.Value], kind: str,
     caller = last.parent
     assert caller is not None and caller.parent is not None  # a function in a module
     module = caller.parent.operation
-    taken = {symbol_of(op) for op in operations_of(module.regions[0].blocks[0]) if op.name == "func.func"}
+    symbols = {symbol_of(op) for op in operations_of(module.regions[0].blocks[0]) if op.name == "func.func"}
     prefix = f"{ir.StringAttr(caller.attributes['sym_name']).value}_{kind}"
-    name = next(f"{prefix}_{number}" for number in range(len(taken) + 1) if f"{prefix}_{number}" not in taken)
+    name = next(f"{prefix}_{number}" for number in range(len(symbols) + 1) if f"{prefix}_{number}" not in symbols)
     function, inputs = write_stage(module.regions[0].blocks[0], name, ops, results)
     read_only = ir.DictAttr.get({"bufferization.writable": ir.BoolAttr.get(False)})
     function.attributes["arg_attrs"] = ir.ArrayAttr.get([read_only] * len(inputs))

@@ -53,5 +53,5 @@ def _reads(load: ir.Operation, store: ir.Operation) -> bool:
 
 def _place(tile: ir.Value) -> tuple[object, ...]:
     """Returns shape, order and offsets of a tile that is made of a memref; None for other offsets."""
-    made, offsets = read_tile(tile.type), [constant_value(offset) for offset in segments(defining_op(tile))[1]]
-    return (made.shape, made.order, *(object() if offset is None else offset for offset in offsets))
+    type_, offsets = read_tile(tile.type), [constant_value(offset) for offset in segments(defining_op(tile))[1]]
+    return (type_.shape, type_.order, *(object() if offset is None else offset for offset in offsets))

@@ -41,7 +41,7 @@ def make_scratch(launch: ir.Operation, element: ir.Type) -> Scratch:
     """Allocates the memory at the begin of a launch.
 
     Args:
-        launch: a `gpu.launch`, whose subgroups get a block each.
+        launch: a `gpu.launch`; the memory has a block for each of its subgroups.
         element: type of the elements.
 
     Returns:
@@ -50,10 +50,10 @@ def make_scratch(launch: ir.Operation, element: ir.Type) -> Scratch:
     subgroups = max(math.prod(launch_sizes(launch, BLOCK)) // COLUMNS, 1)
     space = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _SHARED)
     type_ = ir.MemRefType.get([ROWS * subgroups, COLUMNS], element, memory_space=space)
-    described = ir.Type.parse(f"!xegpu.mem_desc<{ROWS * subgroups}x{COLUMNS}x{element}>")
+    descriptor_type = ir.Type.parse(f"!xegpu.mem_desc<{ROWS * subgroups}x{COLUMNS}x{element}>")
     with ir.InsertionPoint.at_block_begin(body_of(launch)), launch.location:
         buffer = memref.alloc(type_, [], [])
-        matrix = ir.Operation.create("xegpu.create_mem_desc", results=[described], operands=[buffer])
+        matrix = ir.Operation.create("xegpu.create_mem_desc", results=[descriptor_type], operands=[buffer])
     return Scratch(buffer, matrix.results[0])
 
 
@@ -83,11 +83,11 @@ def update_elements(
     """
     keeps = any(list(result.uses) for result in op.results)
     columns = ir.VectorType(values[0].type).shape[1]
-    updated = []
+    old_values = []
     for value, at in zip(values, columns_at(places, len(values))):
         update = _Update(op, scratch, at, sizes, action, keeps)
-        updated.append(update.column(value) if columns == 1 else update.block(value))
-    return [value for value in updated if value is not None]
+        old_values.append(update.column(value) if columns == 1 else update.block(value))
+    return [value for value in old_values if value is not None]
 
 
 @dataclass(frozen=True)
@@ -123,18 +123,18 @@ class _Update:
         """Updates a column, of which each lane has all elements: lanes update a row each; returns the old values."""
         type_ = ir.VectorType(value.type)
         rows, lane, first = type_.shape[0], _gpu_index("lane_id"), self._first()
-        spread = vector.broadcast(ir.VectorType.get([rows, COLUMNS], type_.element_type), value)
+        block = vector.broadcast(ir.VectorType.get([rows, COLUMNS], type_.element_type), value)
         height = math.gcd(rows, ROWS)
         old = []
         for row in range(0, rows, height):
-            self._share(spread, row, 0, height)
+            self._share(block, row, 0, height)
             own = arith.addi(first, arith.remui(lane, index(height)))
             at = [arith.addi(self.places[0], arith.addi(lane, index(row))), self.places[1]]
             inside = arith.andi(less_than(lane, index(height)), within(at, self.sizes))
             self._one(inside, [own, lane], at)
             if self.keeps:
-                found = memref.load(self.scratch.buffer, [own, lane])
-                old += [_of_lane(found, number) for number in range(height)]
+                row_of_lane = memref.load(self.scratch.buffer, [own, lane])
+                old += [_of_lane(row_of_lane, number) for number in range(height)]
         return column_of(old) if self.keeps else None
 
     def _first(self) -> ir.Value:
@@ -146,12 +146,14 @@ class _Update:
         piece = vector.extract_strided_slice(type_, value, [row, column], [height, COLUMNS], [1, 1])
         self._access("store_matrix", [piece], [], instruction(self.op, [height, COLUMNS]))
 
-    def _access(self, name: str, given: list[ir.Value], results: list[ir.Type], layout: ir.Attribute) -> ir.Operation:
+    def _access(
+        self, name: str, operands: list[ir.Value], results: list[ir.Type], layout: ir.Attribute
+    ) -> ir.Operation:
         dynamic = ir.DenseI64ArrayAttr.get([_DYNAMIC] * 2)
         return ir.Operation.create(
             f"xegpu.{name}",
             results=results,
-            operands=[*given, self.scratch.descriptor, self._first(), index(0)],
+            operands=[*operands, self.scratch.descriptor, self._first(), index(0)],
             attributes={"const_offsets": dynamic, "layout": layout},
         ).operation
 
@@ -212,7 +214,7 @@ def load_column(
         padding: a scalar for elements beyond the matrix; None for zero.
     """
     element = ir.MemRefType(base.type).element_type
-    found = []
+    elements = []
     for row in range(rows):
         at = [arith.addi(places[0], index(row)) if row else places[0], places[1]]
         branch = scf.IfOp(within(at, sizes), [element], has_else=True)
@@ -220,8 +222,8 @@ def load_column(
             scf.yield_([memref.load(base, at)])
         with ir.InsertionPoint(branch.else_block):
             scf.yield_([constant(element, 0) if padding is None else arith.constant(element, padding)])
-        found.append(branch.results[0])
-    return column_of(found)
+        elements.append(branch.results[0])
+    return column_of(elements)
 
 
 def column_of(numbers: Sequence[ir.Value]) -> ir.Value:
@@ -244,8 +246,8 @@ def _block_type(value: ir.Value, height: int) -> ir.VectorType:
 
 def _of_lane(number: ir.Value, lane: int) -> ir.Value:
     """Returns the value that a lane of the subgroup has, for all of its lanes."""
-    found, _ = gpu.shuffle(number, integer(lane, 32), integer(COLUMNS, 32), gpu.ShuffleMode.IDX)
-    return found
+    result, _ = gpu.shuffle(number, integer(lane, 32), integer(COLUMNS, 32), gpu.ShuffleMode.IDX)
+    return result
 
 
 def _gpu_index(name: str) -> ir.Value:

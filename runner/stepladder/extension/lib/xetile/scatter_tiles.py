@@ -83,9 +83,9 @@ class Scattered:
             The vector.
         """
         inside, type_ = self._inside(), self.tile.vector
-        loaded = _xegpu("load", [self.base, self.offsets, inside], [type_]).results[0]
+        elements = _xegpu("load", [self.base, self.offsets, inside], [type_]).results[0]
         filler = ir.DenseElementsAttr.get_splat(type_, padding) if padding is not None else zero_of(type_)
-        return arith.select(inside, loaded, arith.constant(type_, filler))
+        return arith.select(inside, elements, arith.constant(type_, filler))
 
     def store(self, value: ir.Value) -> None:
         """Creates the store.

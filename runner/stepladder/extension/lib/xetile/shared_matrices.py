@@ -51,8 +51,12 @@ def describe(op: ir.Operation, base: ir.Value, tile: TileType) -> ir.Value:
     source = producer(base)
     if tile.is_transposed and source is not None and source.name == "memref.transpose":
         base, stride = source.operands[0], f", #xegpu.mem_layout<stride = [1, {rows}]>"
-    given = ir.MemRefType(base.type)
-    is_whole = rows and strides_of(given) == row_major_strides(list(given.shape)) and bool(stride) == tile.is_transposed
+    base_type = ir.MemRefType(base.type)
+    is_whole = (
+        rows
+        and strides_of(base_type) == row_major_strides(list(base_type.shape))
+        and bool(stride) == tile.is_transposed
+    )
     base_op = producer(base)
     if not is_whole or base_op is None or base_op.name != "memref.alloc":
         raise Refusal(
@@ -60,8 +64,8 @@ def describe(op: ir.Operation, base: ir.Value, tile: TileType) -> ir.Value:
             f"the base is {op.operands[0].type}: shared local memory of two static dimensions, as memref.alloc or the "
             "launch makes it, or a memref.transpose of it, has a descriptor",
         )
-    described = ir.Type.parse(f"!xegpu.mem_desc<{rows}x{columns}x{element}{stride}>")
-    return ir.Operation.create("xegpu.create_mem_desc", results=[described], operands=[base]).results[0]
+    descriptor_type = ir.Type.parse(f"!xegpu.mem_desc<{rows}x{columns}x{element}{stride}>")
+    return ir.Operation.create("xegpu.create_mem_desc", results=[descriptor_type], operands=[base]).results[0]
 
 
 def check_within(
@@ -80,16 +84,16 @@ def check_within(
         Refusal: an offset that is not known to be within the matrix.
     """
     for axis, (extent, size, place) in enumerate(zip(tile.shape, sizes, places)):
-        known = range_of(place, launch)
-        if known is None:
+        bounds = range_of(place, launch)
+        if bounds is None:
             raise Refusal(
                 op,
                 f"nothing says that dimension {axis} of the tile stays within shared local memory, which has no "
                 "bounds: offsets of constants, numbers of subgroups, loops with constant bounds, and remainders do",
             )
-        if known.low < 0 or known.high + extent > size:
+        if bounds.low < 0 or bounds.high + extent > size:
             raise Refusal(
                 op,
-                f"dimension {axis} of the tile reaches elements {known.low} to {known.high + extent - 1} of shared "
+                f"dimension {axis} of the tile reaches elements {bounds.low} to {bounds.high + extent - 1} of shared "
                 f"local memory with {size}, which has no bounds",
             )

@@ -112,16 +112,16 @@ class Epilogue:
             The op; it has a result where C is a tensor.
         """
         rows, columns = (ir.AffineExpr.get_dim(axis) for axis in (0, 1))
-        whole = ir.AffineMap.get(2, 0, [rows, columns])
-        own = [ir.AffineMap.get(2, 0, [columns]) if self.is_row(operand) else whole for operand in self.operands]
-        generic, block = create_generic([sums, *operands], [c], [whole, *own, whole])
-        first, *others, held = block.arguments
+        identity = ir.AffineMap.get(2, 0, [rows, columns])
+        own = [ir.AffineMap.get(2, 0, [columns]) if self.is_row(operand) else identity for operand in self.operands]
+        generic, block = create_generic([sums, *operands], [c], [identity, *own, identity])
+        first, *others, element_of_c = block.arguments
         values: dict[ir.Value, ir.Value] = {}
         for vector, operand in self._sources.items():
-            values[vector] = held if operand == self.c else others[self.operands.index(operand)]
+            values[vector] = element_of_c if operand == self.c else others[self.operands.index(operand)]
         with ir.InsertionPoint(block):
             is_float = isinstance(first.type, ir.FloatType)
-            values[self.sums] = (arith.addf if is_float else arith.addi)(first, held) if adds_c else first
+            values[self.sums] = (arith.addf if is_float else arith.addi)(first, element_of_c) if adds_c else first
             for op in self.ops:
                 values[op.results[0]] = _element(op, values)
             end = values[self.ops[-1].results[0]] if self.ops else values[self.sums]

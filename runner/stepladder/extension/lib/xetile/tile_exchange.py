@@ -54,18 +54,18 @@ def exchange(
     share = width // parts
     with start, op.location:
         buffer = _allocated((rows, columns // parts), element)
-    stored = TileType((height, share), element, space="shared")
-    loaded = TileType((own_height, own_width // parts), element, space="shared")
+    stored_type = TileType((height, share), element, space="shared")
+    loaded_type = TileType((own_height, own_width // parts), element, space="shared")
     results = [
         _empty(ir.VectorType.get([own_height, own_width], element)) if parts > 1 else None for _ in target.places
     ]
     for part in range(parts):
         for block, (row, column) in zip(blocks, source.offsets()):
             piece = block if parts == 1 else _slice(block, [0, part * share], [height, share])
-            store_tile(piece, _at(buffer, (row, _divided(column, parts)), stored))
+            store_tile(piece, _at(buffer, (row, _divided(column, parts)), stored_type))
         gpu.barrier()
         for number, (row, column) in enumerate(target.offsets()):
-            piece = load_tile(_at(buffer, (row, _divided(column, parts)), loaded), loaded.vector)
+            piece = load_tile(_at(buffer, (row, _divided(column, parts)), loaded_type), loaded_type.vector)
             into = results[number]
             results[number] = piece if into is None else _spread(piece, into, width, share, part)
         gpu.barrier()
@@ -97,23 +97,23 @@ def exchange_transposed(
         raise Refusal(op, f"{op.name}: the vector has {total} bytes, and shared local memory has {limit}")
     with start, op.location:
         buffer = _allocated((rows, columns), element)
-        swapped = ir.AffineMap.get_permutation([1, 0])
+        permutation = ir.AffineMap.get_permutation([1, 0])
         layout = ir.Attribute.parse(f"strided<[1, {columns}]>")
         type_ = ir.MemRefType.get([columns, rows], element, layout=layout, memory_space=_space())
         view = ir.Operation.create(
             "memref.transpose",
             results=[type_],
             operands=[buffer],
-            attributes={"permutation": ir.AffineMapAttr.get(swapped)},
+            attributes={"permutation": ir.AffineMapAttr.get(permutation)},
         ).results[0]
-    stored = TileType(source.wg.sg_data, element, space="shared")
-    loaded = TileType(target.wg.sg_data, element, order=(0, 1), space="shared")
+    stored_type = TileType(source.wg.sg_data, element, space="shared")
+    loaded_type = TileType(target.wg.sg_data, element, order=(0, 1), space="shared")
     for block, places in zip(blocks, source.offsets()):
-        store_tile(block, _at(buffer, places, stored))
+        store_tile(block, _at(buffer, places, stored_type))
     gpu.barrier()
-    found = [load_tile(_at(view, places, loaded), loaded.vector) for places in target.offsets()]
+    result = [load_tile(_at(view, places, loaded_type), loaded_type.vector) for places in target.offsets()]
     gpu.barrier()
-    return found
+    return result
 
 
 def _space() -> ir.Attribute:
@@ -133,8 +133,8 @@ def _divided(offset: ir.Value, parts: int) -> ir.Value:
     """Returns an offset in a buffer that holds one of so many parts of the columns of each block."""
     if parts == 1:
         return offset
-    known = constant_value(offset)
-    return index(known // parts) if known is not None else arith.divui(offset, index(parts))
+    constant = constant_value(offset)
+    return index(constant // parts) if constant is not None else arith.divui(offset, index(parts))
 
 
 def _empty(type_: ir.VectorType) -> ir.Value:

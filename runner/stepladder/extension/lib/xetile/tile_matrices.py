@@ -120,5 +120,5 @@ def _addressed(base: ir.Value, shape: list[ir.Value], strides: list[ir.Value]) -
     if not _is_plain(buffer.type):
         return None
     sizes = list(ir.MemRefType(buffer.type).shape)
-    given = [constant_value(value) for value in (*shape, *strides)]
-    return buffer if given == [*sizes, *row_major_strides(sizes)] else None
+    constants = [constant_value(value) for value in (*shape, *strides)]
+    return buffer if constants == [*sizes, *row_major_strides(sizes)] else None

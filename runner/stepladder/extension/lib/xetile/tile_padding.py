@@ -1,4 +1,4 @@
-"""Padding of loaded blocks: elements beyond a matrix get a given value, where the hardware gives zeros."""
+"""Padding of loaded blocks: elements beyond a matrix are set to a value, where the hardware loads zeros."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ def padding_of(op: ir.Operation, element: ir.Type) -> ir.Attribute | None:
 
 
 def padded(
-    loaded: ir.Value, sizes: Sequence[int], places: Sequence[ir.Value], padding: ir.Attribute, *, is_b: bool = False
+    block: ir.Value, sizes: Sequence[int], places: Sequence[ir.Value], padding: ir.Attribute, *, is_b: bool = False
 ) -> ir.Value:
     """Returns a loaded block in which the elements beyond the matrix are `padding`.
 
     Args:
-        loaded: a vector of two dimensions.
+        block: a vector of two dimensions.
         sizes: rows and columns of the matrix.
         places: row and column of the block's first element.
         padding: a number of the element type.
         is_b: whether a product takes the block as B, whose rows are packed in pairs.
     """
     if is_b:
-        return _padded_rows(loaded, sizes, places, padding)
-    type_ = ir.VectorType(loaded.type)
+        return _padded_rows(block, sizes, places, padding)
+    type_ = ir.VectorType(block.type)
     filler = arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, padding))
     shape = list(type_.shape)
     inside = [
         arith.subi(index(size), place) if constant_value(place) is None else index(size - (constant_value(place) or 0))
         for size, place in zip(sizes, places)
     ]
-    result = arith.select(_mask(shape, inside), loaded, filler)
+    result = arith.select(_mask(shape, inside), block, filler)
     for axis, place in enumerate(places):
         if is_not_negative(place):
             continue
@@ -61,17 +61,17 @@ def padded(
     return result
 
 
-def _padded_rows(loaded: ir.Value, sizes: Sequence[int], places: Sequence[ir.Value], padding: ir.Attribute) -> ir.Value:
+def _padded_rows(block: ir.Value, sizes: Sequence[int], places: Sequence[ir.Value], padding: ir.Attribute) -> ir.Value:
     """Returns what `padded` does, by a mask of rows and one of columns for each 16 rows.
 
     MLIR distributes no mask of two dimensions to lanes that hold pairs of rows.
     """
-    rows, columns = ir.VectorType(loaded.type).shape
-    element, bit = ir.VectorType(loaded.type).element_type, ir.IntegerType.get_signless(1)
-    result = loaded
+    rows, columns = ir.VectorType(block.type).shape
+    element, bit = ir.VectorType(block.type).element_type, ir.IntegerType.get_signless(1)
+    result = block
     for top, left in itertools.product(range(0, rows, COLUMNS), range(0, columns, COLUMNS)):
         shape = [min(COLUMNS, rows - top), COLUMNS]
-        whole = ir.VectorType.get(shape, bit)
+        mask_type = ir.VectorType.get(shape, bit)
         first = arith.addi(places[1], index(left))
         inner = column_of(
             [less_than(arith.addi(places[0], index(top + row)), index(sizes[0])) for row in range(shape[0])]
@@ -80,9 +80,9 @@ def _padded_rows(loaded: ir.Value, sizes: Sequence[int], places: Sequence[ir.Val
         if not is_not_negative(first):
             before = _mask([1, COLUMNS], [index(1), arith.subi(index(0), first)])
             across = arith.select(before, arith.constant(before.type, zero_of(ir.VectorType(before.type))), across)
-        mask = arith.andi(vector.broadcast(whole, inner), vector.broadcast(whole, across))
+        mask = arith.andi(vector.broadcast(mask_type, inner), vector.broadcast(mask_type, across))
         type_ = ir.VectorType.get(shape, element)
-        piece = vector.extract_strided_slice(type_, loaded, [top, left], shape, [1, 1])
+        piece = vector.extract_strided_slice(type_, block, [top, left], shape, [1, 1])
         filler = arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, padding))
         result = vector.insert_strided_slice(arith.select(mask, piece, filler), result, [top, left], [1, 1])
     return result

@@ -100,11 +100,11 @@ class TileProduct:
 
     def _only(self, name: str, place: ir.Operation) -> ir.Operation:
         """Returns the only op of a name in the loop, or in the launch."""
-        found = walk(place, name)
-        if len(found) != 1 or found[0].block != body_of(place):
-            where = "the loop" if self._has_loop else "the launch"
-            raise Refusal(place, f"{where} has {len(found)} {name}; accepted: one")
-        return found[0]
+        ops = walk(place, name)
+        if len(ops) != 1 or ops[0].block != body_of(place):
+            scope = "the loop" if self._has_loop else "the launch"
+            raise Refusal(place, f"{scope} has {len(ops)} {name}; accepted: one")
+        return ops[0]
 
     def _read_loop(self) -> tuple[Operand, Operand]:
         """Reads the loop: A and B, each with a tile that moves along k."""
@@ -127,42 +127,42 @@ class TileProduct:
         """Reads the only step of k: A and B."""
         self.depth = self.tile[2]
         loads = [self._load_of(number) for number in (0, 1)]
-        a, b = (self._operand(load, load.operands[0], turned) for load, turned in loads)
+        a, b = (self._operand(load, load.operands[0], is_transposed) for load, is_transposed in loads)
         return a, b
 
     def _load_of(self, number: int) -> tuple[ir.Operation, bool]:
         """Returns the load of A or B, by index, and whether its vector is transposed before it is multiplied."""
-        found, turned = producer(self.mma.operands[number]), False
-        if found is not None and found.name == "xetile.transpose":
-            found, turned = producer(found.operands[0]), True
-        if found is None or found.name != "xetile.load_tile":
+        load, is_transposed = producer(self.mma.operands[number]), False
+        if load is not None and load.name == "xetile.transpose":
+            load, is_transposed = producer(load.operands[0]), True
+        if load is None or load.name != "xetile.load_tile":
             raise Refusal(self.mma, f"operand {number} must be an xetile.load_tile, or the transpose of one")
-        return found, turned
+        return load, is_transposed
 
     def _moving(self, number: int, arguments: list[ir.Value], end: ir.Operation) -> Operand:
         """Returns A or B, by index."""
-        load, turned = self._load_of(number)
+        load, is_transposed = self._load_of(number)
         if load.operands[0] not in arguments:
             raise Refusal(self.mma, f"operand {number} must be an xetile.load_tile of a tile that the loop carries")
         place = arguments.index(load.operands[0])
-        moved = producer(end.operands[place])
-        wanted = [0, self.tile[2]] if (number == 0) != turned else [self.tile[2], 0]
+        update = producer(end.operands[place])
+        expected_deltas = [0, self.tile[2]] if (number == 0) != is_transposed else [self.tile[2], 0]
         if (
-            moved is None
-            or moved.name != "xetile.update_tile_offset"
-            or moved.operands[0] != arguments[place]
-            or [constant_value(delta) for delta in list(moved.operands)[1:]] != wanted
+            update is None
+            or update.name != "xetile.update_tile_offset"
+            or update.operands[0] != arguments[place]
+            or [constant_value(delta) for delta in list(update.operands)[1:]] != expected_deltas
         ):
-            raise Refusal(end, f"the tile of operand {number} must move by {wanted} an iteration")
-        return self._operand(load, self._loop.operands[BOUNDS + place], turned)
+            raise Refusal(end, f"the tile of operand {number} must move by {expected_deltas} an iteration")
+        return self._operand(load, self._loop.operands[BOUNDS + place], is_transposed)
 
-    def _operand(self, op: ir.Operation, tile: ir.Value, turned: bool = False) -> Operand:
+    def _operand(self, op: ir.Operation, tile: ir.Value, is_transposed: bool = False) -> Operand:
         """Returns the matrix of a tile, which `op` uses, and where the tile begins."""
         matrix, offsets = matrix_of(op, tile)
         if matrix.is_in(self.launch):
             raise Refusal(op, "the matrix of the tile must be a buffer from before the launch")
         rows, columns = (self._start(op, offset) for offset in offsets)
-        return Operand(matrix.turned(), (columns, rows)) if turned else Operand(matrix, (rows, columns))
+        return Operand(matrix.turned(), (columns, rows)) if is_transposed else Operand(matrix, (rows, columns))
 
     def _start(self, op: ir.Operation, offset: ir.Value) -> Start:
         """Returns where a tile begins."""
@@ -271,7 +271,7 @@ class TileProduct:
         texts = [" x ".join(map(str, sizes)) for sizes in (*self.shapes, self.reach)]
         if self.shapes != ((m, k), (k, n), (m, n)):
             raise Refusal(self.launch, f"A is {texts[0]}, B {texts[1]} and C {texts[2]}, of no product of matrices")
-        if any(reached < size for reached, size in zip(self.reach, (m, n, k))):
+        if any(end < size for end, size in zip(self.reach, (m, n, k))):
             raise Refusal(
                 self.launch, f"the tiles reach {texts[3]} of m x n x k = {m} x {n} x {k}: they must cover the matrices"
             )

@@ -99,17 +99,17 @@ def uses_of(tile: ir.Value) -> tuple[list[ir.Operation], list[ir.Operation]]:
     Args:
         tile: the result of an `xetile.init_tile`.
     """
-    accesses, moves, left, seen = [], [], [tile], {tile}
-    while left:
-        for use in left.pop().uses:
+    accesses, moves, pending, visited = [], [], [tile], {tile}
+    while pending:
+        for use in pending.pop().uses:
             owner = use.owner.operation if hasattr(use.owner, "operation") else use.owner
             more = _carried(owner, use.operand_number)
             if owner.name == "xetile.update_tile_offset":
                 moves.append(owner)
             elif not more:
                 accesses.append(owner)
-            left += [value for value in more if value not in seen]
-            seen.update(more)
+            pending += [value for value in more if value not in visited]
+            visited.update(more)
     return accesses, moves
 
 

@@ -1,4 +1,4 @@
-"""Layouts of XeGPU that say how a vector is divided into blocks of an instruction."""
+"""Layouts of XeGPU, which divide a vector into blocks of an instruction."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ ROWS, COLUMNS = 8, 16  # of the block that an instruction computes
 _DEPTH = 32  # bytes of k
 
 
-def undistributed(op: ir.Operation, what: str, accepted: str) -> Refusal:
+def undistributed(op: ir.Operation, subject: str, accepted: str) -> Refusal:
     """Returns the refusal of an op or a value that has no layout over the lanes of a subgroup.
 
     Args:
         op: where the message is.
-        what: cannot be distributed.
+        subject: what cannot be distributed, for the message.
         accepted: in its place.
     """
-    return Refusal(op, f"{what} cannot be distributed to lanes; accepted: {accepted}")
+    return Refusal(op, f"{subject} cannot be distributed to lanes; accepted: {accepted}")
 
 
 def instruction(op: ir.Operation, shape: Sequence[int], rows: int = ROWS) -> ir.Attribute:

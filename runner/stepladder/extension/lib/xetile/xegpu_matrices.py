@@ -77,10 +77,10 @@ def matrix_of(
     if not base.type.has_static_shape:
         base = _made_static(op, base, *numbers)
     type_ = ir.MemRefType(base.type)
-    found = strides_of(type_)
-    if found is None or None in found:
+    strides_of_base = strides_of(type_)
+    if strides_of_base is None or None in strides_of_base:
         raise Refusal(op, f"the strides of {type_} are not static")
-    steps = [step or 0 for step in found]
+    steps = [step or 0 for step in strides_of_base]
     if outer:
         base = _inner_matrix(op, base, outer, steps)
     return Matrix(base, tuple(type_.shape)[-2:], tuple(steps[-2:]))
@@ -88,11 +88,11 @@ def matrix_of(
 
 def _constants(op: ir.Operation, values: Sequence[ir.Value], type_: ir.Type) -> list[int]:
     """Returns the shape or the strides of a base."""
-    found = [number for value in values if (number := constant_value(value)) is not None]
-    if len(found) != len(values):
-        what = f"is {type_}" if isinstance(type_, ir.MemRefType) else "is an address"
-        raise Refusal(op, f"the base {what}: its shape and its strides must be constants")
-    return found
+    constants = [number for value in values if (number := constant_value(value)) is not None]
+    if len(constants) != len(values):
+        description = f"is {type_}" if isinstance(type_, ir.MemRefType) else "is an address"
+        raise Refusal(op, f"the base {description}: its shape and its strides must be constants")
+    return constants
 
 
 def _in_launch(value: ir.Value) -> ir.Value:
@@ -172,8 +172,8 @@ def described(op: ir.Operation, tile: TileType, matrix: Matrix) -> ir.Value:
             f"a tile of {shape[1]} contiguous elements of {tile.element} has no 2D block operations; accepted: a "
             f"multiple of {COLUMNS}, or {ROWS} that are transposed, of 8, 16 or 32 bits",
         )
-    what = "the matrix" if matrix.is_address else str(matrix.source.type)
-    _check_bytes(op, what, *(number * byte_width(tile.element) for number in (strides[0], sizes[1])))
+    label = "the matrix" if matrix.is_address else str(matrix.source.type)
+    _check_bytes(op, label, *(number * byte_width(tile.element) for number in (strides[0], sizes[1])))
     type_ = ir.Type.parse(f"!xegpu.tensor_desc<{'x'.join(map(str, shape))}x{tile.element}>")
     attributes: dict[str, ir.Attribute] = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0])}
     source = matrix.source if matrix.is_address else _address_of_inner(op, matrix.source, tile)
@@ -216,24 +216,24 @@ def _row_major(view: ir.Value, matrix: Matrix) -> ir.Value:
     type_ = ir.MemRefType(view.type)
     _, offset = type_.get_strides_and_offset()
     layout = ir.StridedLayoutAttr.get(offset, list(matrix.strides[::-1]))
-    turned = ir.MemRefType.get(list(matrix.sizes[::-1]), type_.element_type, layout, type_.memory_space)
+    transposed_type = ir.MemRefType.get(list(matrix.sizes[::-1]), type_.element_type, layout, type_.memory_space)
     permutation = ir.AffineMapAttr.get(ir.AffineMap.get_permutation([1, 0]))
     return ir.Operation.create(
-        "memref.transpose", results=[turned], operands=[view], attributes={"permutation": permutation}
+        "memref.transpose", results=[transposed_type], operands=[view], attributes={"permutation": permutation}
     ).results[0]
 
 
-def _check_bytes(op: ir.Operation, what: str, pitch: int, width: int) -> None:
+def _check_bytes(op: ir.Operation, label: str, pitch: int, width: int) -> None:
     """Refuses rows that no 2D block operation can access: their distance and their length, in bytes."""
     if pitch % _PITCH or pitch < _MIN_PITCH:
         raise Refusal(
             op,
-            f"the rows of {what} are {pitch} bytes apart, and 2D block operations need at least {_MIN_PITCH}, a "
+            f"the rows of {label} are {pitch} bytes apart, and 2D block operations need at least {_MIN_PITCH}, a "
             f"multiple of {_PITCH}",
         )
     if width % _WIDTH or width < _MIN_PITCH:
         raise Refusal(
             op,
-            f"the rows of {what} have {width} bytes, and 2D block operations need at least {_MIN_PITCH}, a multiple "
+            f"the rows of {label} have {width} bytes, and 2D block operations need at least {_MIN_PITCH}, a multiple "
             f"of {_WIDTH}",
         )

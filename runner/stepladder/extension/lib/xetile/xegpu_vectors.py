@@ -50,8 +50,8 @@ def column_type(type_: ir.Type) -> ir.VectorType:
     Args:
         type_: a vector of two dimensions.
     """
-    whole = ir.VectorType(type_)
-    return ir.VectorType.get([whole.shape[0], 1], whole.element_type)
+    vector_type = ir.VectorType(type_)
+    return ir.VectorType.get([vector_type.shape[0], 1], vector_type.element_type)
 
 
 def computed_by_column(op: ir.Operation, operands: Sequence[Sequence[ir.Value]]) -> list[ir.Value]:
@@ -65,10 +65,13 @@ def computed_by_column(op: ir.Operation, operands: Sequence[Sequence[ir.Value]])
         Refusal: an operand that is neither replaced by columns nor a splat constant.
     """
     type_, columns = column_type(op.results[0].type), max(map(len, operands))
-    given = [_in_columns(op, values, columns) for values in operands]
+    columns_of_operands = [_in_columns(op, values, columns) for values in operands]
     return [
         ir.Operation.create(
-            op.name, results=[type_], operands=[each[number] for each in given], attributes=attributes_of(op)
+            op.name,
+            results=[type_],
+            operands=[operand_columns[number] for operand_columns in columns_of_operands],
+            attributes=attributes_of(op),
         ).results[0]
         for number in range(columns)
     ]
@@ -121,7 +124,7 @@ def _reduced_group(op: ir.Operation, source: ir.Value, axis: int) -> ir.Value:
     flat = ir.VectorType.get([type_.shape[1 - axis]], type_.element_type)
     first = ir.DenseElementsAttr.get_splat(flat, _neutral(keyword(op.attributes["kind"]), type_.element_type))
     # MLIR reduces rows of one instruction; without this, loads and elementwise ops would be of one row, too.
-    given = ir.Operation.create(
+    groups = ir.Operation.create(
         "xegpu.convert_layout",
         results=[type_],
         operands=[source],
@@ -130,9 +133,9 @@ def _reduced_group(op: ir.Operation, source: ir.Value, axis: int) -> ir.Value:
             "target_layout": instruction(op, [1, type_.shape[1]]),
         },
     ).results[0]
-    reduced = vector.multi_reduction(op.attributes["kind"], given, arith.constant(flat, first), [axis])
+    result = vector.multi_reduction(op.attributes["kind"], groups, arith.constant(flat, first), [axis])
     shape = [1, type_.shape[1]] if axis == 0 else [type_.shape[0], 1]
-    return vector.shape_cast(ir.VectorType.get(shape, type_.element_type), reduced)
+    return vector.shape_cast(ir.VectorType.get(shape, type_.element_type), result)
 
 
 def _neutral(kind: str, element: ir.Type) -> ir.Attribute:
@@ -172,8 +175,8 @@ def _repeated_rows(source: ir.Value, size: int) -> ir.Value:
     """Returns a vector in which each row of another one is `size` rows."""
     rows, columns = ir.VectorType(source.type).shape
     part = ir.VectorType.get([size, columns], ir.VectorType(source.type).element_type)
-    given = [source] if rows == 1 else [_slice(source, [row, 0], [1, columns]) for row in range(rows)]
-    return _stacked([vector.broadcast(part, row) for row in given], 0)
+    rows_of_source = [source] if rows == 1 else [_slice(source, [row, 0], [1, columns]) for row in range(rows)]
+    return _stacked([vector.broadcast(part, row) for row in rows_of_source], 0)
 
 
 def _slice(value: ir.Value, offsets: Sequence[int], sizes: Sequence[int]) -> ir.Value:
@@ -188,8 +191,8 @@ def _stacked(parts: Sequence[ir.Value], axis: int) -> ir.Value:
     type_ = ir.VectorType(parts[0].type)
     shape = list(type_.shape)
     shape[axis] *= len(parts)
-    whole = ir.VectorType.get(shape, type_.element_type)
-    result = arith.constant(whole, zero_of(whole))
+    result_type = ir.VectorType.get(shape, type_.element_type)
+    result = arith.constant(result_type, zero_of(result_type))
     for number, part in enumerate(parts):
         place = [0, 0]
         place[axis] = number * type_.shape[axis]
