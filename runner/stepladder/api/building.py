@@ -189,8 +189,8 @@ def target_for(capability: tuple[int, int]) -> str:
     """
     if capability == (9, 0):
         return "sm_90a"
-    below = [item for item in targets.TARGETS.values() if item.compute_capability <= capability]
-    names = [item.name for item in below if not item.name.endswith("a")]
+    candidates = [item for item in targets.TARGETS.values() if item.compute_capability <= capability]
+    names = [item.name for item in candidates if not item.name.endswith("a")]
     if not names:
         raise StepladderError(f"a GPU of compute capability {capability[0]}.{capability[1]} has no target")
     return names[-1]
@@ -213,17 +213,17 @@ def build(job: Job) -> Built:
     """
     if not job.is_kept:
         return _compile(job)
-    found = _kernels.find(job)
-    if found is not None:
-        return found
+    kernel = _kernels.find(job)
+    if kernel is not None:
+        return kernel
     with _kernels.only_one(job):
-        found = _kernels.find(job)
-        if found is None:
-            found = _stored(job) or _compile(job)
-            if found.dumps is not None:
-                store.save(job.key(), found.bundle)
-            _kernels.keep(job, found)
-    return found
+        kernel = _kernels.find(job)
+        if kernel is None:
+            kernel = _stored(job) or _compile(job)
+            if kernel.dumps is not None:
+                store.save(job.key(), kernel.bundle)
+            _kernels.keep(job, kernel)
+    return kernel
 
 
 def _stored(job: Job) -> Built | None:
@@ -252,9 +252,9 @@ def build_any(job: Job) -> Built | BuiltFunction:
         if function is not None:
             return function
         key = job.key()
-        stored = store.load_function(key)
-        if stored is not None:
-            function = BuiltFunction(stored, job)
+        bundle = store.load_function(key)
+        if bundle is not None:
+            function = BuiltFunction(bundle, job)
         else:
             built = _compile_any(job)
             if isinstance(built, Built):

@@ -50,7 +50,7 @@ class Argument:
         if view.type != self.type:
             raise ArgumentError(f"argument '{self.name}' has elements of {view.type}; accepted: {self.type}")
         is_like = len(view.shape) == len(self.shape) and all(
-            wanted in (None, extent) for extent, wanted in zip(view.shape, self.shape)
+            accepted in (None, extent) for extent, accepted in zip(view.shape, self.shape)
         )
         if not is_like or 0 in view.shape:
             raise ArgumentError(
@@ -65,15 +65,17 @@ class ByShape:
 
     Args:
         arguments: of the function.
-        compiled: returns the kernel, or the function of several, for the shapes of the arguments.
+        compile_for: returns the kernel, or the function of several, for the shapes of the arguments.
 
     Attributes:
         arguments: as given.
     """
 
-    def __init__(self, arguments: Sequence[Argument], compiled: Callable[[Sequence[Shape]], Kernel | Function]) -> None:
+    def __init__(
+        self, arguments: Sequence[Argument], compile_for: Callable[[Sequence[Shape]], Kernel | Function]
+    ) -> None:
         self.arguments = tuple(arguments)
-        self._compiled = compiled
+        self._compiled = compile_for
         self._kernels = KernelCache[Kernel | Function](_KEPT)
 
     def __repr__(self) -> str:
@@ -131,8 +133,8 @@ def dynamic_arguments(text: str, name: str, function: str | None) -> list[Argume
     from stepladder.pipeline.context import mlir_context, parse_payload
 
     with exclusive, mlir_context():
-        found = dynamic_shapes(parse_payload(text, name), function)
-    return None if found is None else [Argument(f"argument {number}", *each) for number, each in enumerate(found)]
+        shapes = dynamic_shapes(parse_payload(text, name), function)
+    return None if shapes is None else [Argument(f"argument {number}", *shape) for number, shape in enumerate(shapes)]
 
 
 def sizes_of(arguments: Sequence[Argument], shapes: Sequence[Shape]) -> dict[str, int]:
@@ -145,8 +147,8 @@ def sizes_of(arguments: Sequence[Argument], shapes: Sequence[Shape]) -> dict[str
     return {
         f"arg{number}.{axis}": size
         for number, (argument, shape) in enumerate(zip(arguments, shapes))
-        for axis, (wanted, size) in enumerate(zip(argument.shape, shape))
-        if wanted is None
+        for axis, (static, size) in enumerate(zip(argument.shape, shape))
+        if static is None
     }
 
 

@@ -140,8 +140,8 @@ def compile(
         "example_kwargs": example_kwargs,
         "dynamic_shapes": dynamic_shapes,
     }
-    for name, given in for_modules.items():
-        if given is not None:
+    for name, argument in for_modules.items():
+        if argument is not None:
             raise ArgumentError(f"argument '{name}' is for a torch.nn.Module; the source is a {type(source).__name__}")
     if isinstance(source, MatmulSpec):
         if bind:
@@ -190,8 +190,8 @@ def _of_linalg(job: Job, sizes: Mapping[str, int], device: Device) -> Kernel | F
         return _built(job, device)
     arguments = None if sizes else dynamic_arguments(job.text, job.name, job.function)
 
-    def of(chosen: Mapping[str, int]) -> Kernel | Function:
-        return _built(replace(job, text=static_text(job.text, job.name, chosen, job.function)), device)
+    def of(extents: Mapping[str, int]) -> Kernel | Function:
+        return _built(replace(job, text=static_text(job.text, job.name, extents, job.function)), device)
 
     if arguments is None:
         return of(sizes)
@@ -214,15 +214,15 @@ def knob_items(knobs: Mapping[str, object]) -> tuple[tuple[str, str | int], ...]
     Raises:
         ArgumentError: a value that no knob has.
     """
-    found: list[tuple[str, str | int]] = []
-    for name, given in sorted(knobs.items()):
-        value = plain(given)
+    items: list[tuple[str, str | int]] = []
+    for name, setting in sorted(knobs.items()):
+        value = plain(setting)
         if not isinstance(value, (str, int)):
             raise ArgumentError(
-                f"argument '{name}' is {given!r}; accepted as a knob: integers, True and False, and names"
+                f"argument '{name}' is {setting!r}; accepted as a knob: integers, True and False, and names"
             )
-        found.append((name, value))
-    return tuple(found)
+        items.append((name, value))
+    return tuple(items)
 
 
 def _is_of_torch(source: object, is_called: bool) -> bool:
@@ -247,7 +247,7 @@ def load(path: str | os.PathLike[str], *, device: Device = "auto", constant_weig
     check_options({"device": device, "constant_weights": constant_weights})
     if not isinstance(path, (str, os.PathLike)):
         raise ArgumentError(f"argument 'path' is a {type(path).__name__}; accepted: the path of a bundle's folder")
-    found = read_any(path)
-    if isinstance(found, FunctionBundle):
-        return Function(BuiltFunction(found, None), device, constant_weights=constant_weights)
-    return Kernel(Built(found, None, None), None, device, constant_weights=constant_weights)
+    bundle = read_any(path)
+    if isinstance(bundle, FunctionBundle):
+        return Function(BuiltFunction(bundle, None), device, constant_weights=constant_weights)
+    return Kernel(Built(bundle, None, None), None, device, constant_weights=constant_weights)

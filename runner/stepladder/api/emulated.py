@@ -73,5 +73,5 @@ def run_ptx(bundle: Bundle, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray
         notes = [finding.render() for finding in outcome.findings[:4]]
         count = len(outcome.findings)
         raise StepladderError(f"the emulator found {count} faults of the kernel", notes=notes, status=FAILED)
-    held = {item.role: array for item, array in zip(manifest.arguments, outcome.arguments)}
-    return [np.asarray(held[role]) for role in ("c", *manifest.problem.result_roles)]
+    by_role = {item.role: array for item, array in zip(manifest.arguments, outcome.arguments)}
+    return [np.asarray(by_role[role]) for role in ("c", *manifest.problem.result_roles)]

@@ -73,8 +73,8 @@ class Function:
         self.updated = _updated(bundle)
         self.constant_weights = constant_weights
         numbers = [item.number for _, item in bundle.manifest.of_kind("argument")]
-        kept = range(len(numbers)) if weights is None else weights
-        self.kept = frozenset(numbers[place] for place in kept if constant_weights)
+        constant_places = range(len(numbers)) if weights is None else weights
+        self.kept = frozenset(numbers[place] for place in constant_places if constant_weights)
         self._prepared: dict[int, PreparedFunction] = {}
         self._tensors = KnownTensors()
         self._lock = threading.RLock()
@@ -167,13 +167,13 @@ class Function:
             CudaError: the driver refuses a launch, or, for NumPy arrays, a kernel fails.
         """
         arrays, out = self._with_buffers(arrays, out)
-        given = None if out is None else (out,) if len(self.outputs) == 1 else out
+        buffers = None if out is None else (out,) if len(self.outputs) == 1 else out
         if not self.updated and (
-            given is None or (isinstance(given, (list, tuple)) and len(given) == len(self.outputs))
+            buffers is None or (isinstance(buffers, (list, tuple)) and len(buffers) == len(self.outputs))
         ):
-            launched = self._tensors.launch(arrays, None if given is None else tuple(given), stream)
-            if launched is not None:
-                return launched[0] if len(launched) == 1 else tuple(launched)
+            fast_results = self._tensors.launch(arrays, None if buffers is None else tuple(buffers), stream)
+            if fast_results is not None:
+                return fast_results[0] if len(fast_results) == 1 else tuple(fast_results)
         if len(arrays) != len(self.inputs):
             raise ArgumentError(f"{len(arrays)} arrays were passed, and the function takes {len(self.inputs)}")
         handle = None if stream is None else stream_of(stream)
@@ -212,13 +212,15 @@ class Function:
     def _check_overlaps(self, views: Sequence[View], outs: Sequence[View]) -> None:
         """Raises ArgumentError where a result overlaps another array in memory, other than the one that it replaces."""
         for number, (item, view) in enumerate(zip(self.outputs, outs)):
-            own = self.in_place.get(number)
-            if own is not None and views[own].address != view.address:
-                raise ArgumentError(f"argument '{item.name}' must be '{self.inputs[own].name}', whose memory it takes")
-            before = self.updated.get(number)
-            if before is not None and views[before].address == view.address:
-                own = before
-            apart = [place for place in range(len(views)) if place != own]
+            replaced = self.in_place.get(number)
+            if replaced is not None and views[replaced].address != view.address:
+                raise ArgumentError(
+                    f"argument '{item.name}' must be '{self.inputs[replaced].name}', whose memory it takes"
+                )
+            updated = self.updated.get(number)
+            if updated is not None and views[updated].address == view.address:
+                replaced = updated
+            apart = [place for place in range(len(views)) if place != replaced]
             others = Signature(tuple(self.inputs[place] for place in apart), item)
             others.check_overlap([views[place] for place in apart], view)
             for other in outs[:number]:
@@ -233,14 +235,14 @@ class Function:
         Kernels read the memory of an array that the call changes while they write the result, which is therefore
         written to a new array and copied afterwards.
         """
-        changed = {view.address for place, view in enumerate(views) if place in self.updated.values()}
-        written = [
-            empty_like(view, item.type, item.shape, stream) if view.address in changed else view
+        updated = {view.address for place, view in enumerate(views) if place in self.updated.values()}
+        buffers = [
+            empty_like(view, item.type, item.shape, stream) if view.address in updated else view
             for item, view in zip(self.outputs, outs)
         ]
-        addresses = tuple(view.address for view in (*views, *written))
+        addresses = tuple(view.address for view in (*views, *buffers))
         prepared.launch(addresses, on)
-        for item, view, new in zip(self.outputs, outs, written):
+        for item, view, new in zip(self.outputs, outs, buffers):
             if new is not view:
                 copy_onto(prepared.gpu, view, new, bytes_of(item), on)
         return addresses
@@ -248,22 +250,22 @@ class Function:
     def _with_buffers(self, arrays: tuple[object, ...], out: object) -> tuple[tuple[object, ...], object]:
         """Returns the arrays of all inputs, and those of the results: a buffer that the payload reads and writes is
         both, and results may follow the inputs."""
-        count, changed, inputs = len(self.outputs), self.updated, len(self.inputs)
-        if out is None and len(arrays) in (inputs, inputs + count - len(changed)) and (changed or len(arrays) > inputs):
+        count, updated, inputs = len(self.outputs), self.updated, len(self.inputs)
+        if out is None and len(arrays) in (inputs, inputs + count - len(updated)) and (updated or len(arrays) > inputs):
             rest = iter(arrays[inputs:])
-            outs = [arrays[changed[place]] if place in changed else next(rest, None) for place in range(count)]
+            outs = [arrays[updated[place]] if place in updated else next(rest, None) for place in range(count)]
             return arrays[:inputs], outs[0] if count == 1 else outs
-        if not changed or len(arrays) != inputs - len(changed):
+        if not updated or len(arrays) != inputs - len(updated):
             return arrays, out
         if out is None:
-            raise ArgumentError(f"argument '{self.outputs[min(changed)].name}' is missing: the function reads it")
-        given = [out] if count == 1 else out
-        if not isinstance(given, (list, tuple)) or len(given) != count:
+            raise ArgumentError(f"argument '{self.outputs[min(updated)].name}' is missing: the function reads it")
+        buffers = [out] if count == 1 else out
+        if not isinstance(buffers, (list, tuple)) or len(buffers) != count:
             return arrays, out
-        taken = list(arrays)
-        for number, place in sorted((number, place) for place, number in changed.items()):
-            taken.insert(number, given[place])
-        return tuple(taken), out
+        all_inputs = list(arrays)
+        for number, place in sorted((number, place) for place, number in updated.items()):
+            all_inputs.insert(number, buffers[place])
+        return tuple(all_inputs), out
 
     def _outs(
         self, views: Sequence[View], in_memory: Sequence[View], out: object, handle: int | None, stream: object
@@ -278,20 +280,20 @@ class Function:
                 else empty_like(in_memory[0], item.type, item.shape, stream)
                 for number, item in enumerate(self.outputs)
             ]
-        given: Sequence[object] = [out]
+        buffers: Sequence[object] = [out]
         if len(self.outputs) > 1:
             if not isinstance(out, (list, tuple)) or len(out) != len(self.outputs):
                 raise ArgumentError(f"argument 'out' must be a sequence of {len(self.outputs)} arrays")
-            given = out
-        seen = [
+            buffers = out
+        outs = [
             empty_like(in_memory[0], item.type, item.shape, stream)
             if array is None
             else view_of(item.name, array, handle)
-            for item, array in zip(self.outputs, given)
+            for item, array in zip(self.outputs, buffers)
         ]
-        for item, view in zip(self.outputs, seen):
+        for item, view in zip(self.outputs, outs):
             item.check(view)
-        return seen
+        return outs
 
     def _on_gpu(self, device: int) -> PreparedFunction:
         from stepladder.api.gpu import open_gpu
@@ -335,14 +337,14 @@ class Function:
 
 def _updated(bundle: FunctionBundle) -> dict[int, int]:
     """Returns which of the inputs holds which of the results afterwards, by the places of the results."""
-    after = [bundle.reference.arguments[item.number].after for _, item in bundle.manifest.of_kind("argument")]
+    final_values = [bundle.reference.arguments[item.number].after for _, item in bundle.manifest.of_kind("argument")]
     rest = list(enumerate(item.value for item in bundle.reference.results))
-    found: dict[int, int] = {}
-    for place, value in enumerate(after):
-        number = next((number for number, held in rest if held == value and number not in found), None)
+    places: dict[int, int] = {}
+    for place, value in enumerate(final_values):
+        number = next((number for number, result in rest if result == value and number not in places), None)
         if value is not None and number is not None:
-            found[number] = place
-    return found
+            places[number] = place
+    return places
 
 
 def _parameter(buffer: FunctionBuffer, name: str | None = None) -> Parameter:

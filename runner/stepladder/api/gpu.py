@@ -85,12 +85,12 @@ class OpenGpu:
     @contextlib.contextmanager
     def relaxed_capture(self) -> Iterator[None]:
         """Lets this thread load code and allocate memory while a stream of it is captured."""
-        relaxed = self.cuda.driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-        before = self.cuda.query("cuThreadExchangeStreamCaptureMode", relaxed)
+        mode = self.cuda.driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        previous = self.cuda.query("cuThreadExchangeStreamCaptureMode", mode)
         try:
             yield
         finally:
-            self.cuda.query("cuThreadExchangeStreamCaptureMode", before)
+            self.cuda.query("cuThreadExchangeStreamCaptureMode", previous)
 
     def capture_of(self, stream: int) -> int | None:
         """Returns the number of the capture that a stream is in, or None.
@@ -145,9 +145,9 @@ def open_gpu(ordinal: int | None = None, cuda: Cuda | None = None) -> OpenGpu:
         StepladderError: cuda.core, the driver or the GPU is missing; status NOT_EXECUTED.
     """
     number = device_ordinal() if ordinal is None else ordinal
-    found = _gpus.get(number)
-    if found is not None:
-        return found
+    gpu = _gpus.get(number)
+    if gpu is not None:
+        return gpu
     with _lock:
         if number not in _gpus:
             packages = import_cuda() if cuda is None else cuda
@@ -155,13 +155,13 @@ def open_gpu(ordinal: int | None = None, cuda: Cuda | None = None) -> OpenGpu:
                 packages.call("cuInit", 0)
             except Exception as failure:  # without a driver library, the bindings raise errors of their own
                 raise not_executed(f"no usable NVIDIA GPU: {(str(failure).splitlines() or [''])[0]}") from failure
-            before = _current_context(packages)
+            context = _current_context(packages)
             try:
                 device = Device(number, packages)
                 _gpus[number] = OpenGpu(device, _current_context(packages))
             finally:
-                if _current_context(packages) != before:
-                    packages.call("cuCtxSetCurrent", packages.driver.CUcontext(before))
+                if _current_context(packages) != context:
+                    packages.call("cuCtxSetCurrent", packages.driver.CUcontext(context))
         return _gpus[number]
 
 
@@ -230,20 +230,20 @@ class LoadedKernel:
     def _find(self, addresses: tuple[int, ...], stream: int, capture: int | None) -> Callable[[], None]:
         """Returns the prepared launch for a set of addresses, which is made where there is none yet."""
         key = addresses, stream, capture
-        found = self._prepared.get(key)
-        if found is not None:
-            return found
+        launches = self._prepared.get(key)
+        if launches is not None:
+            return launches
         with self._lock, self.gpu.current():
-            found = self._prepared.get(key)
-            if found is None:
+            launches = self._prepared.get(key)
+            if launches is None:
                 copy = self._copy((stream, capture) if self._has_workspace else None)
                 if capture is not None:
                     keep_for_graphs(copy)
                     keep_for_graphs(self._kept)
-                found = self._prepared[key] = self._launches(copy, addresses, stream)
+                launches = self._prepared[key] = self._launches(copy, addresses, stream)
                 while len(self._prepared) > KEPT:
                     self._prepared.popitem(last=False)
-            return found
+            return launches
 
     def _launches(self, copy: _Copy, addresses: tuple[int, ...], stream: int) -> Callable[[], None]:
         """Returns a function that enqueues the preceding kernels, in order, and that of the matmul."""

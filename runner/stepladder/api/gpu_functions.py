@@ -91,25 +91,25 @@ class PreparedFunction:
 
     def _launch(self, addresses: tuple[int, ...], stream: int) -> None:
         capture = self.gpu.capture_of(stream)
-        found = self._find(addresses, stream, capture)
-        found.enqueue()
-        if found.count < _BEFORE_GRAPH and capture is None and not self._is_one:
-            found.count += 1
-            if found.count == _BEFORE_GRAPH and self._graphs < _GRAPHS:
-                self._make_graph(found, addresses, stream)
+        launches = self._find(addresses, stream, capture)
+        launches.enqueue()
+        if launches.count < _BEFORE_GRAPH and capture is None and not self._is_one:
+            launches.count += 1
+            if launches.count == _BEFORE_GRAPH and self._graphs < _GRAPHS:
+                self._make_graph(launches, addresses, stream)
 
-    def _make_graph(self, found: _Launches, addresses: tuple[int, ...], stream: int) -> None:
+    def _make_graph(self, launches: _Launches, addresses: tuple[int, ...], stream: int) -> None:
         with self._lock, self.gpu.current(), self.gpu.relaxed_capture():
-            found.graph = found.loaded.graph(dict(zip(self._places, addresses)), stream)
-            if found.graph is not None:
+            launches.graph = launches.loaded.graph(dict(zip(self._places, addresses)), stream)
+            if launches.graph is not None:
                 self._graphs += 1
-                found.enqueue = found.graph
+                launches.enqueue = launches.graph
 
     def _find(self, addresses: tuple[int, ...], stream: int, capture: int | None) -> _Launches:
         """Returns what is launched on a set of addresses, which is prepared where there is none yet."""
-        found = self._prepared.get((addresses, stream, capture))
-        if found is not None:
-            return found
+        result = self._prepared.get((addresses, stream, capture))
+        if result is not None:
+            return result
         user = (stream, capture) if self._has_workspace else None
         with self._lock, self.gpu.current(), self.gpu.relaxed_capture():
             if user not in self._loaded:
@@ -118,11 +118,11 @@ class PreparedFunction:
             if capture is not None:
                 keep_for_graphs(loaded)
             launches = loaded.launchers(dict(zip(self._places, addresses)), stream)
-            found = _Launches(loaded, in_order(launches))
-            self._prepared[addresses, stream, capture] = found
+            result = _Launches(loaded, in_order(launches))
+            self._prepared[addresses, stream, capture] = result
             while len(self._prepared) > KEPT:
-                dropped = self._prepared.popitem(last=False)[1].graph
-                if dropped is not None:
+                graph = self._prepared.popitem(last=False)[1].graph
+                if graph is not None:
                     self._graphs -= 1
-                    dropped.free()
-            return found
+                    graph.free()
+            return result

@@ -167,9 +167,9 @@ class Kernel:
             ArgumentError: an argument that is not accepted; the message names it.
             CudaError: the driver refuses the launch, or, for NumPy arrays, the kernel fails.
         """
-        launched = self.launch_tensors(arrays, out, stream)
-        if launched is not None:
-            return launched
+        result = self.launch_tensors(arrays, out, stream)
+        if result is not None:
+            return result
         if self.signature.further:
             return self._call_several(arrays, out, stream)
         inputs = self.signature.inputs
@@ -177,10 +177,10 @@ class Kernel:
             arrays, out = arrays[:-1], arrays[-1]
         handle = None if stream is None else stream_of(stream)
         views = self._input_views(arrays, handle)
-        seen = None if out is None else view_of("out", out, handle)
-        if seen is not None:
-            self.signature.out.check(seen)
-        return self.run(views, seen, stream, arrays=arrays)
+        view = None if out is None else view_of("out", out, handle)
+        if view is not None:
+            self.signature.out.check(view)
+        return self.run(views, view, stream, arrays=arrays)
 
     def _input_views(self, arrays: Sequence[object], handle: int | None) -> list[View]:
         """Returns the views of the inputs, checked."""
@@ -196,23 +196,23 @@ class Kernel:
         results = self.signature.results
         if out is not None and (not isinstance(out, (tuple, list)) or len(out) != len(results)):
             raise ArgumentError(f"argument 'out' must be a sequence of {len(results)} arrays, one for each result")
-        given = [None] * len(results) if out is None else list(out)
+        buffers = [None] * len(results) if out is None else list(out)
         handle = None if stream is None else stream_of(stream)
         views = self._input_views(arrays, handle)
-        seen = []
+        outs = []
         memory = self.signature.memory(views)
-        for item, array in zip(results, given):
+        for item, array in zip(results, buffers):
             if array is None and item.role == "c" and self.signature.reads_out and self.signature.initial is None:
                 raise ArgumentError(f"argument '{item.name}' is missing: the kernel reads it")
-            seen.append(
+            outs.append(
                 empty_like(_like(memory), item.type, item.shape, stream)
                 if array is None
                 else view_of(item.name, array, handle)
             )
-            item.check(seen[-1])
+            item.check(outs[-1])
         place = self.signature.c_place
-        self.run(views, seen[place], stream, further=[*seen[:place], *seen[place + 1 :]])
-        return tuple(view.array for view in seen)
+        self.run(views, outs[place], stream, further=[*outs[:place], *outs[place + 1 :]])
+        return tuple(view.array for view in outs)
 
     def run(
         self,
@@ -242,12 +242,12 @@ class Kernel:
         """
         memory = self.signature.memory(views)
         device = device_of([*memory, *further, _like(memory) if out is None else out])
-        wanted = self.signature.out
+        result = self.signature.out
         is_new = out is None
         if out is None:
             if self.signature.reads_out and self.signature.initial is None:
                 raise ArgumentError("argument 'out' is missing: the kernel accumulates into it")
-            out = empty_like(_like(memory), wanted.type, wanted.shape if shape is None else shape, stream)
+            out = empty_like(_like(memory), result.type, result.shape if shape is None else shape, stream)
         self.signature.check_overlap(views, out, further)
         if device is None:
             if self.device != EMULATOR:
@@ -259,7 +259,7 @@ class Kernel:
         loaded = self._loaded.get(device) or self._load(device)
         handle = stream_of(stream, device) if stream is not None else current_stream(memory, out)
         if self.signature.initial is not None and views[self.signature.initial].address != out.address:
-            copy_onto(loaded.gpu, out, views[self.signature.initial], signature.bytes_of(wanted), handle)
+            copy_onto(loaded.gpu, out, views[self.signature.initial], signature.bytes_of(result), handle)
         addresses = self._addresses(views, out, further)
         loaded.launch(addresses, handle)
         if self.signature.initial is None and not further and not self.signature.has_numbers:

@@ -59,8 +59,8 @@ class KernelCache(Generic[_Kernel]):
             A context manager, in which the others wait.
         """
         with self.lock:
-            own = self.running.setdefault(key, threading.Lock())
-        with own:
+            lock = self.running.setdefault(key, threading.Lock())
+        with lock:
             yield
         with self.lock:
             self.running.pop(key, None)

@@ -81,14 +81,14 @@ def _reader(array: object) -> Callable[[Any], Form | None] | None:
 
 def _forms(arrays: Sequence[object]) -> tuple[Form, ...] | None:
     """Returns what is known of arrays; None where one is not known."""
-    found: list[Form] = []
+    forms: list[Form] = []
     for array in arrays:
         reader = _READERS.get(type(array))
         form = None if reader is None else reader(array)
         if form is None:
             return None
-        found.append(form)
-    return tuple(found)
+        forms.append(form)
+    return tuple(forms)
 
 
 def _allocation(array: Any) -> Callable[[], Any] | None:  # noqa: ANN401

@@ -24,7 +24,7 @@ class _Known:
 
     Args:
         torch: the module.
-        given: the inputs, and results that a call gives.
+        tensors: the inputs, and results that a call gives.
         made: results that a call makes.
 
     Attributes:
@@ -37,11 +37,11 @@ class _Known:
             GPU, and whether gradients are recorded.
     """
 
-    def __init__(self, torch: Any, given: Sequence[Any], allocated: Sequence[Any]) -> None:  # noqa: ANN401
-        self.is_same = _comparison(torch, given)
+    def __init__(self, torch: Any, tensors: Sequence[Any], allocated: Sequence[Any]) -> None:  # noqa: ANN401
+        self.is_same = _comparison(torch, tensors)
         self.launches: dict[tuple[int, ...], Callable[[], None]] = {}
-        self.device: int = given[0].device.index
-        self.needs_gradient = any(tensor.requires_grad for tensor in given)
+        self.device: int = tensors[0].device.index
+        self.needs_gradient = any(tensor.requires_grad for tensor in tensors)
         self.allocate = [_allocation(torch, tensor) for tensor in allocated]
         self.address: Callable[[Any], int] = torch.Tensor.data_ptr
         self.stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", None) or _current_stream
@@ -70,9 +70,9 @@ class KnownTensors:
         Returns:
             The results; None, and nothing is launched, where the tensors are not known.
         """
-        forms, given = (self._allocated, arrays) if outs is None else (self._given, arrays + outs)
-        for known in forms.get(len(given), ()):
-            if known.is_same(*given):
+        forms, tensors = (self._allocated, arrays) if outs is None else (self._given, arrays + outs)
+        for known in forms.get(len(tensors), ()):
+            if known.is_same(*tensors):
                 break
         else:
             return self._others.launch(arrays, outs, stream)
@@ -82,9 +82,9 @@ class KnownTensors:
             if stream is not None:
                 return None
             outs = tuple([allocate() for allocate in known.allocate])
-            given += outs
+            tensors += outs
         handle = known.stream(known.device) if stream is None else stream_of(stream)
-        launch = known.launches.get((handle, *map(known.address, given)))
+        launch = known.launches.get((handle, *map(known.address, tensors)))
         if launch is None:
             return None
         launch()
@@ -114,13 +114,13 @@ class KnownTensors:
         if torch is None or not all(is_plain(item, torch) for item in (*arrays, *outs)):
             self._others.remember(arrays, outs, is_new, loaded, addresses, stream)
             return
-        given: list[Any] = [*arrays] if is_new else [*arrays, *outs]
+        arguments: list[Any] = [*arrays] if is_new else [*arrays, *outs]
         tensors: list[Any] = [*arrays, *outs]
         with self._lock:
-            forms = (self._allocated if is_new else self._given).setdefault(len(given), [])
-            known = next((item for item in forms if item.is_same(*given)), None)
+            forms = (self._allocated if is_new else self._given).setdefault(len(arguments), [])
+            known = next((item for item in forms if item.is_same(*arguments)), None)
             if known is None:
-                known = _Known(torch, given, outs if is_new else ())
+                known = _Known(torch, arguments, outs if is_new else ())
                 forms[:] = [known, *forms[: _FORMS - 1]]
             if len(known.launches) >= _KEPT:
                 known.launches.clear()

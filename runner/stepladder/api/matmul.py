@@ -64,9 +64,9 @@ class _Calls:
         except (AttributeError, TypeError):  # no shape, or one that is no tuple
             return None
         for plan in plans:
-            launched = plan.kernel.launch_tensors(arrays, out, stream)
-            if launched is not None:
-                return launched
+            result = plan.kernel.launch_tensors(arrays, out, stream)
+            if result is not None:
+                return result
         return None
 
     def keep(self, options: tuple, arrays: tuple[Any, ...], plan: _Plan) -> None:
@@ -78,9 +78,9 @@ class _Calls:
         """
         if not any(is_on_host(array) for array in arrays):
             key = arrays[0].shape, arrays[1].shape, options
-            known = self._plans.get(key, ())
-            if plan not in known:
-                _keep(key, (plan, *known[: _FORMS - 1]), self._plans)
+            plans = self._plans.get(key, ())
+            if plan not in plans:
+                _keep(key, (plan, *plans[: _FORMS - 1]), self._plans)
 
 
 _calls = _Calls()
@@ -142,30 +142,30 @@ def matmul(
         _check_operands(operands, epilogue)
     if c is None and epilogue is None:
         call = dtype, pipeline, target, device, buckets, constant_weights, knob_items(knobs) if knobs else ()
-        launched = _calls.launch(call, (a, b), out, stream)
-        if launched is not None:
-            return launched
+        fast_result = _calls.launch(call, (a, b), out, stream)
+        if fast_result is not None:
+            return fast_result
     handle = None if stream is None else stream_of(stream)
     seen_a, seen_b = view_of("a", a, handle), view_of("b", b, handle)
     seen_out = None if out is None else view_of("out", out, handle)
     options = (pipeline, target, device, buckets, constant_weights, knob_items(knobs))
-    wanted = None if dtype is None else type_name(dtype, "dtype")
+    result_type = None if dtype is None else type_name(dtype, "dtype")
     if c is None and epilogue is None:
-        given = None if seen_out is None else seen_out.signature
-        key = (seen_a.signature, seen_b.signature, given, wanted, options)
+        out_signature = None if seen_out is None else seen_out.signature
+        key = (seen_a.signature, seen_b.signature, out_signature, result_type, options)
         plan = _plans.get(key)
         if plan is None:
-            plan = _keep(key, _plan(seen_a, seen_b, seen_out, wanted, None, False, options), _plans)
+            plan = _keep(key, _plan(seen_a, seen_b, seen_out, result_type, None, False, options), _plans)
         result = _run(plan, [seen_a, seen_b], seen_out, stream, (a, b))
         _calls.keep(call, (a, b), plan)
         return result
     in_place = c is not None and c is out
     shapes = _shapes(seen_a, seen_b)
-    traced, further = _trace(seen_a, shapes, None if in_place else c, epilogue, operands)
-    key = (seen_a.signature, seen_b.signature, seen_out and seen_out.signature, wanted, options, traced, in_place)
+    program, further = _trace(seen_a, shapes, None if in_place else c, epilogue, operands)
+    key = (seen_a.signature, seen_b.signature, seen_out and seen_out.signature, result_type, options, program, in_place)
     plan = _plans.get(key)
     if plan is None:
-        plan = _keep(key, _plan(seen_a, seen_b, seen_out, wanted, traced, in_place, options), _plans)
+        plan = _keep(key, _plan(seen_a, seen_b, seen_out, result_type, program, in_place, options), _plans)
     return _run(plan, [seen_a, seen_b, *further], seen_out, stream)
 
 
@@ -210,9 +210,9 @@ class Matmul:
             StepladderError: no pipeline compiles this matmul.
         """
         arrays = (a, b, *operands)
-        launched = self._calls.launch((), arrays, out, stream)
-        if launched is not None:
-            return launched
+        fast_result = self._calls.launch((), arrays, out, stream)
+        if fast_result is not None:
+            return fast_result
         handle = None if stream is None else stream_of(stream)
         names = ["a", "b", *(f"operands[{number}]" for number in range(len(operands)))]
         views = [view_of(name, array, handle) for name, array in zip(names, arrays)]
@@ -226,15 +226,15 @@ class Matmul:
         return result
 
     def _compiled(self, views: list[View], operands: Sequence[object], out: View | None) -> _Plan:
-        traced, read = _trace(views[0], _shapes(views[0], views[1]), None, self._epilogue, operands)
-        if len(read) != len(operands) or any(view.array is not item for view, item in zip(read, operands)):
+        program, arrays = _trace(views[0], _shapes(views[0], views[1]), None, self._epilogue, operands)
+        if len(arrays) != len(operands) or any(view.array is not item for view, item in zip(arrays, operands)):
             code = getattr(self._epilogue, "__code__", None)
             raise EpilogueError(
-                f"the epilogue reads {len(read)} arrays, and a call passes {len(operands)}",
+                f"the epilogue reads {len(arrays)} arrays, and a call passes {len(operands)}",
                 location=f"{code.co_filename}:{code.co_firstlineno}" if code is not None else None,
                 notes=["accepted: each array once, as an operand of the call; stepladder.matmul takes captured ones"],
             )
-        return _plan(views[0], views[1], out, self._dtype, traced, False, self._options)
+        return _plan(views[0], views[1], out, self._dtype, program, False, self._options)
 
 
 def precompile(
@@ -307,17 +307,17 @@ def _trace(
             "elementwise ops are fused into single matmuls",
             notes=["accepted: a batch of matrices a with one matrix b, whose rows are those of one matmul"],
         )
-    named = [*([] if c is None else [("c", c)]), *((f"operands[{i}]", item) for i, item in enumerate(operands))]
+    arrays = [*([] if c is None else [("c", c)]), *((f"operands[{i}]", item) for i, item in enumerate(operands))]
     if c is None:
         assert epilogue is not None
-        return trace(epilogue, sums_of(a.type), shapes.m, shapes.n, a.device, named)
+        return trace(epilogue, sums_of(a.type), shapes.m, shapes.n, a.device, arrays)
     function = epilogue
 
     def with_c(product: Any, addend: Any, *others: Any) -> Any:  # noqa: ANN401
         total = product + addend
         return total if function is None else function(total, *others)
 
-    return trace(with_c, sums_of(a.type), shapes.m, shapes.n, a.device, named, names_of=function)
+    return trace(with_c, sums_of(a.type), shapes.m, shapes.n, a.device, arrays, names_of=function)
 
 
 def _plan(
@@ -325,13 +325,13 @@ def _plan(
 ) -> _Plan:
     """Compiles the kernel of a call."""
     shapes = _shapes(a, b)
-    stored = _RESULTS.get(a.type, a.type)
+    c_type = _RESULTS.get(a.type, a.type)
     if epilogue is not None and a.type == "i8" and not epilogue.type.startswith("i"):
-        stored = "f32"
-    stored = dtype or (out.type if out is not None else stored)
+        c_type = "f32"
+    c_type = dtype or (out.type if out is not None else c_type)
     if out is not None:
-        if out.type != stored:
-            raise ArgumentError(f"argument 'out' has elements of {out.type}; accepted: {stored}")
+        if out.type != c_type:
+            raise ArgumentError(f"argument 'out' has elements of {out.type}; accepted: {c_type}")
         if out.shape != shapes.result:
             raise ArgumentError(
                 f"argument 'out' is {shape_text(out.shape)}; accepted: {shape_text(shapes.result)}, the shape of the "
@@ -348,7 +348,7 @@ def _plan(
         shapes.n,
         shapes.k,
         a.type,
-        stored,
+        c_type,
         sums_of(a.type),
         shapes.a_layout,
         shapes.b_layout,
@@ -359,13 +359,13 @@ def _plan(
     )
     if a.device is not None and device == EMULATOR:
         raise ArgumentError("argument 'a' is on a GPU, and device = 'emulator' takes arrays in host memory")
-    where = device if a.device is None else a.device
+    ordinal = device if a.device is None else a.device
     bucket = bucket_of(shapes.m, buckets or ())
     if bucket is not None:
-        more = {"pipeline": pipeline, "target": target, "device": where, "constant_weights": constant_weights}
-        return _Plan(compile_rows(replace(spec, m=bucket), shapes.m, knobs=dict(knobs), **more), shapes)
+        common = {"pipeline": pipeline, "target": target, "device": ordinal, "constant_weights": constant_weights}
+        return _Plan(compile_rows(replace(spec, m=bucket), shapes.m, knobs=dict(knobs), **common), shapes)
     kernel = compile_kernel(
-        spec, pipeline=pipeline, target=target, device=where, constant_weights=constant_weights, **dict(knobs)
+        spec, pipeline=pipeline, target=target, device=ordinal, constant_weights=constant_weights, **dict(knobs)
     )
     assert isinstance(kernel, Kernel)  # of one matmul
     return _Plan(kernel, shapes)

@@ -48,9 +48,9 @@ def lifted(values: Sequence[object]) -> list[Value]:
         EpilogueError: a value that is none of these, or types that have none in common.
     """
     recording = recording_of(values)
-    read = [recording.operand(value) if is_array(value) else value for value in values]
-    types = [value.type for value in read if isinstance(value, Value)]
-    numbers = [_number(value) for value in read if not isinstance(value, Value)]
+    operands = [recording.operand(value) if is_array(value) else value for value in values]
+    types = [value.type for value in operands if isinstance(value, Value)]
+    numbers = [_number(value) for value in operands if not isinstance(value, Value)]
     type_ = _common(types)
     if type_ in INTEGERS and any(isinstance(value, float) for value in numbers):
         type_ = "f32"
@@ -59,7 +59,8 @@ def lifted(values: Sequence[object]) -> list[Value]:
         if any(not _I32.min <= number <= _I32.max for number in numbers):
             refuse("an integer beyond the range of i32", f"accepted: from {_I32.min} to {_I32.max}, or a float")
     return [
-        cast(value, type_) if isinstance(value, Value) else recording.constant(_number(value), type_) for value in read
+        cast(value, type_) if isinstance(value, Value) else recording.constant(_number(value), type_)
+        for value in operands
     ]
 
 
@@ -95,20 +96,23 @@ def cast(value: Value, type_: str) -> Value:
     Raises:
         EpilogueError: a cast of conditions, to narrower integers, or to a type that epilogues do not have.
     """
-    record, own = value.recording.record, value.type
-    if own == type_:
+    record, source_type = value.recording.record, value.type
+    if source_type == type_:
         return value
-    if own == "i1" or type_ not in OPERAND_TYPES:
-        refuse(f"a cast from {own} to {type_}", "accepted: casts between f32, f16 and bf16, and of integers to these")
-    if own in INTEGERS:
-        if type_ in INTEGERS and INTEGERS[type_] > INTEGERS[own]:
+    if source_type == "i1" or type_ not in OPERAND_TYPES:
+        refuse(
+            f"a cast from {source_type} to {type_}",
+            "accepted: casts between f32, f16 and bf16, and of integers to these",
+        )
+    if source_type in INTEGERS:
+        if type_ in INTEGERS and INTEGERS[type_] > INTEGERS[source_type]:
             return record("arith.extsi", [value], type_)
         if type_ in INTEGERS:
-            refuse(f"a cast from {own} to {type_}", "accepted: casts to wider types")
-        wide = record("arith.sitofp", [value], "f32")
-        return wide if type_ == "f32" else cast(wide, type_)
+            refuse(f"a cast from {source_type} to {type_}", "accepted: casts to wider types")
+        number = record("arith.sitofp", [value], "f32")
+        return number if type_ == "f32" else cast(number, type_)
     if type_ in INTEGERS:
-        refuse(f"a cast from {own} to {type_}", "accepted: casts to types of floating point")
+        refuse(f"a cast from {source_type} to {type_}", "accepted: casts to types of floating point")
     if type_ == "f32":
         return record("arith.extf", [value], type_)
     return record("arith.truncf", [cast(value, "f32")], type_)
@@ -195,8 +199,8 @@ def unary(name: str, value: Value) -> Value:
     Returns:
         The result, of floating point.
     """
-    floating = as_float(value)
-    return value.recording.record(name, [floating], floating.type)
+    operand = as_float(value)
+    return value.recording.record(name, [operand], operand.type)
 
 
 def absolute(value: Value) -> Value:
@@ -241,11 +245,13 @@ def select(condition: object, left: object, right: object) -> Value:
     Raises:
         EpilogueError: another condition, or values that have no type in common.
     """
-    chosen = as_condition(condition)
+    condition_value = as_condition(condition)
     if not isinstance(left, Value) and not isinstance(right, Value):
         if is_array(left) or is_array(right):
-            left, right = (chosen.recording.operand(value) if is_array(value) else value for value in (left, right))
+            left, right = (
+                condition_value.recording.operand(value) if is_array(value) else value for value in (left, right)
+            )
         else:
-            left = chosen.recording.constant(_number(left), "f32")
+            left = condition_value.recording.constant(_number(left), "f32")
     first, second = lifted([left, right])
-    return chosen.recording.record("arith.select", [chosen, first, second], first.type)
+    return condition_value.recording.record("arith.select", [condition_value, first, second], first.type)

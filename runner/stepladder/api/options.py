@@ -31,16 +31,16 @@ def plain(value: Any) -> object:  # noqa: ANN401
     return value.item() if numpy is not None and isinstance(value, numpy.generic) else value
 
 
-def check_options(given: Mapping[str, object]) -> None:
+def check_options(options: Mapping[str, object]) -> None:
     """Checks the types of arguments.
 
     Args:
-        given: values by name, of arguments of `stepladder.compile`.
+        options: values by name, of arguments of `stepladder.compile`.
 
     Raises:
         ArgumentError: a value of another type; names the argument.
     """
-    for name, value in given.items():
+    for name, value in options.items():
         if name in _SEVERAL:
             types, accepted = _SEVERAL[name]
             is_sequence = isinstance(value, (list, tuple))

@@ -48,8 +48,8 @@ def _check_activation(activation: str) -> None:
         raise ArgumentError(f"activation = '{activation}'; accepted: {', '.join(ACTIVATIONS)}, and '' for none")
 
 
-def _check_tensors(**given: object) -> None:
-    for name, value in given.items():
+def _check_tensors(**tensors: object) -> None:
+    for name, value in tensors.items():
         if not isinstance(value, torch.Tensor):
             raise ArgumentError(f"argument '{name}' is a {type(value).__name__}; accepted: tensors of PyTorch")
 
@@ -115,9 +115,9 @@ def _linear(
     constant_weights: bool = False,
 ) -> torch.Tensor:
     # The promise is of the weights; a kernel reads the larger operand early.
-    fused = _fused(bias is not None, activation, device, constant_weights and weight.numel() > x.numel())
+    layer = _fused(bias is not None, activation, device, constant_weights and weight.numel() > x.numel())
     operands = () if bias is None else (bias.detach(),)
-    return fused(x.detach(), weight.detach().t(), *operands)
+    return layer(x.detach(), weight.detach().t(), *operands)
 
 
 @_linear.register_fake
@@ -143,8 +143,8 @@ def _linear_backward(context: Any, gradient: torch.Tensor) -> tuple:  # noqa: AN
         # The sums before the activation are computed again, rather than stored by every forward pass.
         sums = _linear(x, weight, bias, "", context.device).detach().requires_grad_()
         with torch.enable_grad():
-            activated = ACTIVATIONS[context.activation][1](sums)
-        (gradient,) = torch.autograd.grad(activated, sums, gradient)
+            output = ACTIVATIONS[context.activation][1](sums)
+        (gradient,) = torch.autograd.grad(output, sums, gradient)
     rows = gradient.reshape(-1, gradient.shape[-1]).contiguous()
     own_x = _matmul(rows, weight, context.device).reshape(x.shape) if context.needs_input_grad[0] else None
     own_weight = None

@@ -131,9 +131,9 @@ class Recording:
         Returns:
             The op's result.
         """
-        same = self._unchanged(name, operands)
-        if same is not None:
-            return same
+        operand = self._unchanged(name, operands)
+        if operand is not None:
+            return operand
         op = Op(name, tuple(item.number for item in operands), type_, text)
         return self.make(self, self.ops.setdefault(op, len(self.ops)), type_)
 
@@ -144,11 +144,11 @@ class Recording:
             result: of the recording.
         """
         ops = list(self.ops)
-        kept = {number for number, op in enumerate(ops) if op.name == "input"} | {result.number}
+        numbers = {number for number, op in enumerate(ops) if op.name == "input"} | {result.number}
         for number in range(len(ops) - 1, -1, -1):
-            if number in kept:
-                kept.update(ops[number].operands)
-        places = {number: place for place, number in enumerate(sorted(kept))}
+            if number in numbers:
+                numbers.update(ops[number].operands)
+        places = {number: place for place, number in enumerate(sorted(numbers))}
         return (
             tuple(
                 replace(ops[number], operands=tuple(places[item] for item in ops[number].operands)) for number in places
@@ -165,8 +165,8 @@ class Recording:
             return operands[-1]
         if name in _NEUTRAL:
             order = (operands, operands[::-1]) if name in _COMMUTATIVE else (operands,)
-            for value, other in order:
-                op = self._op(other)
+            for value, number in order:
+                op = self._op(number)
                 if op.name == "arith.constant" and op.text == literal(_NEUTRAL[name], op.type):
                     return value
         return None
@@ -202,9 +202,12 @@ class Recording:
             name = self.names.get(id(array), f"operand {len(self.views)} of the epilogue")
             view = view_of(name, array)
             if view.device != self.device:
-                where = "in host memory" if view.device is None else f"on GPU {view.device}"
-                wanted = "in host memory" if self.device is None else f"on GPU {self.device}"
-                refuse(f"the array '{name}' is {where}", f"accepted: arrays {wanted}, as the operands of the product")
+                place = "in host memory" if view.device is None else f"on GPU {view.device}"
+                accepted_place = "in host memory" if self.device is None else f"on GPU {self.device}"
+                refuse(
+                    f"the array '{name}' is {place}",
+                    f"accepted: arrays {accepted_place}, as the operands of the product",
+                )
             self.specs.append(self._spec(view))
             self.views.append(view)
             self.inputs[id(array)] = self.record("input", (), view.type, str(len(self.views)))
@@ -232,19 +235,19 @@ class Recording:
                 "accepted: one element, (n,), (1, n), (m, 1), (m, n)",
             )
         # The axes with elements, outermost first in memory; broadcast ones have a stride of 0 or one element.
-        used = [(stride, extent, loop) for extent, stride, _, loop in axes if extent > 1 and stride != 0]
-        used.sort(key=lambda item: -item[0])
+        strided_axes = [(stride, extent, loop) for extent, stride, _, loop in axes if extent > 1 and stride != 0]
+        strided_axes.sort(key=lambda item: -item[0])
         expected = 1
-        for stride, extent, _ in reversed(used):
+        for stride, extent, _ in reversed(strided_axes):
             if stride != expected:
                 refuse(
                     f"'{view.name}' has strides {view.strides}",
                     "accepted: contiguous rows, columns and matrices, also transposed or broadcast",
                 )
             expected *= extent
-        if not used:
+        if not strided_axes:
             return OperandSpec(view.type, (1,), (None,))
-        return OperandSpec(view.type, tuple(item[1] for item in used), tuple(item[2] for item in used))
+        return OperandSpec(view.type, tuple(item[1] for item in strided_axes), tuple(item[2] for item in strided_axes))
 
 
 def literal(value: float, type_: str) -> str:

@@ -35,10 +35,10 @@ def check_buckets(buckets: object) -> tuple[int, ...]:
     Raises:
         ArgumentError: no sequence of positive integers.
     """
-    found: list[int] = list(buckets) if isinstance(buckets, Sequence) and not isinstance(buckets, str) else []
-    if not found or any(type(item) is not int or item < 1 for item in found):
+    sizes: list[int] = list(buckets) if isinstance(buckets, Sequence) and not isinstance(buckets, str) else []
+    if not sizes or any(type(item) is not int or item < 1 for item in sizes):
         raise ArgumentError(f"argument 'row_buckets' is {buckets!r}; accepted: numbers of rows, for example (8, 64)")
-    return tuple(sorted(set(found)))
+    return tuple(sorted(set(sizes)))
 
 
 def bucket_of(m: int, buckets: Sequence[int]) -> int | None:
@@ -64,10 +64,10 @@ class RowsKernel(Kernel):
     """
 
     def __init__(self, kernel: Kernel, spec: MatmulSpec, m: int) -> None:
-        found = kernel.built
+        built = kernel.built
         fewer = replace(spec, m=m)
         super().__init__(
-            replace(found, bundle=_with_rows(found.bundle, spec, m)),
+            replace(built, bundle=_with_rows(built.bundle, spec, m)),
             signature.of_spec(fewer),
             kernel.device,
             constant_weights=kernel.constant_weights,

@@ -30,21 +30,21 @@ def view_of_number(name: str, value: Any, type_: str) -> View:  # noqa: ANN401
     element = element_type(type_)
     device = getattr(value, "device", None)
     on_gpu = device is not None and str(getattr(device, "type", device)) != "cpu"
-    given = None if on_gpu else _number(value)
-    if given is None:
+    number = None if on_gpu else _number(value)
+    if number is None:
         raise ArgumentError(
             f"argument '{name}' is a {type(value).__name__}; accepted: a number of {type_}, such as 0.5 or x.item()"
         )
-    is_whole = isinstance(given, int) or given.is_integer()
+    is_whole = isinstance(number, int) or number.is_integer()
     if element.is_integer:
         least, end = (0, 2) if type_ == BOOLEAN else (-1 << element.bits - 1, 1 << element.bits - 1)
-        if not is_whole or not least <= given < end:
+        if not is_whole or not least <= number < end:
             raise ArgumentError(f"argument '{name}' is {_shown(value)}; accepted: integers of {type_}")
     else:
-        given = _as_float(given)
+        number = _as_float(number)
     with np.errstate(over="ignore"):
-        array = np.asarray(given).astype(element.dtype)
-    if (is_whole or math.isfinite(given)) and not np.isfinite(array.astype(np.float64)):
+        array = np.asarray(number).astype(element.dtype)
+    if (is_whole or math.isfinite(number)) and not np.isfinite(array.astype(np.float64)):
         raise ArgumentError(f"argument '{name}' is {_shown(value)}, which is infinite in {type_}")
     return View(name, array.ctypes.data, (), (), type_, None, array, is_writable=False)
 
@@ -63,12 +63,12 @@ def _number(value: Any) -> float | None:  # noqa: ANN401
         return None
 
 
-def _as_float(given: float) -> float:
+def _as_float(number: float) -> float:
     """Returns a scalar in double precision, infinite where it is too large."""
     try:
-        return float(given)
+        return float(number)
     except OverflowError:
-        return math.copysign(math.inf, given > 0 or -1)
+        return math.copysign(math.inf, number > 0 or -1)
 
 
 def _shown(value: object) -> str:

@@ -43,10 +43,10 @@ class Shapes:
 
 def _layout(view: View, shape: tuple[int, int], strides: tuple[int, int]) -> str:
     """Returns `row` or `column`, for a dense matrix."""
-    (rows, columns), (down, along) = shape, strides
-    if (columns == 1 or along == 1) and (rows == 1 or down == columns):
+    (rows, columns), (row_stride, column_stride) = shape, strides
+    if (columns == 1 or column_stride == 1) and (rows == 1 or row_stride == columns):
         return "row"
-    if (rows == 1 or down == 1) and (columns == 1 or along == rows):
+    if (rows == 1 or row_stride == 1) and (columns == 1 or column_stride == rows):
         return "column"
     raise ArgumentError(
         f"argument '{view.name}' has strides {view.strides} in elements; accepted: {_ACCEPTED}",

@@ -94,13 +94,13 @@ def _check_code(code: CodeType) -> None:
     for instruction in dis.get_instructions(code):
         if instruction.starts_line is not None:
             line = _line_of(instruction, line)
-        what = _WRITES.get(instruction.opname)
-        if what is not None and instruction.argval is not None:
-            what = f"{what} '{instruction.argval}'"
+        effect = _WRITES.get(instruction.opname)
+        if effect is not None and instruction.argval is not None:
+            effect = f"{effect} '{instruction.argval}'"
         if instruction.opname == "STORE_DEREF" and instruction.argval in code.co_freevars:
-            what = f"writes the variable '{instruction.argval}' of the function around it"
-        if what is not None:
-            raise _refusal(f"{code.co_name} {what}", code.co_filename, line)
+            effect = f"writes the variable '{instruction.argval}' of the function around it"
+        if effect is not None:
+            raise _refusal(f"{code.co_name} {effect}", code.co_filename, line)
     for constant in code.co_consts:
         if isinstance(constant, CodeType) and constant.co_name not in ("<genexpr>",):
             _check_code(constant)
@@ -112,16 +112,16 @@ def _line_of(instruction: dis.Instruction, line: int) -> int:
     return line if number is None else number
 
 
-def _refusal(what: str, file: str, line: int) -> EpilogueError:
-    return EpilogueError(f"the epilogue has a side effect: {what}", location=f"{file}:{line}", notes=[_ACCEPTED])
+def _refusal(effect: str, file: str, line: int) -> EpilogueError:
+    return EpilogueError(f"the epilogue has a side effect: {effect}", location=f"{file}:{line}", notes=[_ACCEPTED])
 
 
-def _effect(called: object) -> str | None:
+def _effect(function: object) -> str | None:
     """Returns what a function in C does beside computing a result, or None."""
-    name = getattr(called, "__name__", "")
-    owner = getattr(called, "__self__", None)
+    name = getattr(function, "__name__", "")
+    owner = getattr(function, "__self__", None)
     try:
-        if called in _EFFECTS:
+        if function in _EFFECTS:
             return f"it calls {name}()"
     except TypeError:  # not hashable: no function of `builtins`
         return None
@@ -168,7 +168,7 @@ def call_observed(function: Callable[..., object], arguments: Sequence[object]) 
     if code is not None and not _is_trusted(code):
         _check_code(code)
 
-    def observe(frame: FrameType, event: str, called: object) -> None:
+    def observe(frame: FrameType, event: str, callee: object) -> None:
         if _is_trusted(frame.f_code) or _is_imported(frame):
             return
         if event == "call":
@@ -179,13 +179,13 @@ def call_observed(function: Callable[..., object], arguments: Sequence[object]) 
             if frame.f_code.co_name != "<genexpr>":
                 _check_code(frame.f_code)
         elif event == "c_call":
-            effect = _effect(called)
+            effect = _effect(callee)
             if effect is not None:
                 raise _refusal(effect, frame.f_code.co_filename, frame.f_lineno)
 
     if not callable(function):
         raise ArgumentError(f"argument 'epilogue' is a {type(function).__name__}; accepted: a function of the product")
-    before = sys.getprofile()
+    profiler = sys.getprofile()
     sys.setprofile(observe)
     try:
         return function(*arguments)
@@ -199,4 +199,4 @@ def call_observed(function: Callable[..., object], arguments: Sequence[object]) 
             notes=["accepted: a function of the product and of each operand"],
         ) from None
     finally:
-        sys.setprofile(before)
+        sys.setprofile(profiler)

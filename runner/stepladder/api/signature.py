@@ -55,11 +55,11 @@ class Parameter:
     strides: tuple[int, ...]
     by_value: bool = False
 
-    def view(self, given: object, stream: int | None) -> View:
+    def view(self, value: object, stream: int | None) -> View:
         """Returns the view of an argument, checked.
 
         Args:
-            given: what the caller passed.
+            value: what the caller passed.
             stream: handle of the stream that will read it; None for the one that its library uses now.
 
         Raises:
@@ -67,13 +67,13 @@ class Parameter:
         """
         if self.by_value:
             try:
-                return view_of_number(self.name, given, self.type)
+                return view_of_number(self.name, value, self.type)
             except ArgumentError:
-                if self.role is not None or not is_array(given):
+                if self.role is not None or not is_array(value):
                     raise
-        if not self.shape and is_number(given):  # in host memory, beside arrays there
-            return view_of_number(self.name, given, self.type)
-        view = view_of(self.name, given, stream)
+        if not self.shape and is_number(value):  # in host memory, beside arrays there
+            return view_of_number(self.name, value, self.type)
+        view = view_of(self.name, value, stream)
         self.check(view)
         return view
 

@@ -181,8 +181,8 @@ class _Writer:
         lines, start = [], "%x0"
         if self.spec.accumulate:
             kind = "i" if self.spec.sums.startswith("i") else "f"
-            wide, more = self._widened("%held", self.spec.stored, self.spec.sums, "%wide")
-            lines += [*more, f"%sum = arith.add{kind} %x0, {wide} : {self.spec.sums}"]
+            initial, more = self._widened("%held", self.spec.stored, self.spec.sums, "%wide")
+            lines += [*more, f"%sum = arith.add{kind} %x0, {initial} : {self.spec.sums}"]
             start = "%sum"
         names: list[str] = []
         for number, op in enumerate(self.epilogue.ops):
@@ -201,34 +201,34 @@ class _Writer:
         operands = ", ".join(names[number] for number in op.operands)
         if op.name == "arith.constant":
             return f"arith.constant {op.text} : {op.type}"
-        own = self.epilogue.ops[op.operands[-1]].type
+        source_type = self.epilogue.ops[op.operands[-1]].type
         if op.name in ("arith.cmpf", "arith.cmpi"):
-            return f"{op.name} {op.text}, {operands} : {own}"
+            return f"{op.name} {op.text}, {operands} : {source_type}"
         if op.name in ("arith.extf", "arith.truncf", "arith.sitofp", "arith.extsi"):
-            return f"{op.name} {operands} : {own} to {op.type}"
+            return f"{op.name} {operands} : {source_type} to {op.type}"
         return f"{op.name} {operands} : {op.type}"
 
-    def _widened(self, name: str, own: str, type_: str, result: str) -> tuple[str, list[str]]:
-        if own == type_:
+    def _widened(self, name: str, source_type: str, type_: str, result: str) -> tuple[str, list[str]]:
+        if source_type == type_:
             return name, []
-        op = "arith.extsi" if own.startswith("i") else "arith.extf"
-        return result, [f"{result} = {op} {name} : {own} to {type_}"]
+        op = "arith.extsi" if source_type.startswith("i") else "arith.extf"
+        return result, [f"{result} = {op} {name} : {source_type} to {type_}"]
 
     def _stored(self, name: str, type_: str) -> tuple[str, list[str]]:
         """Rounds the result to C's type."""
-        stored = self.spec.stored
-        if stored.startswith("i"):
+        c_type = self.spec.stored
+        if c_type.startswith("i"):
             raise StepladderError(
-                f"the epilogue's result is {type_}, and C is {stored}: accepted is a C of floating point, or of {type_}"
+                f"the epilogue's result is {type_}, and C is {c_type}: accepted is a C of floating point, or of {type_}"
             )
         lines = []
         if type_.startswith("i"):
             lines.append(f"%float = arith.sitofp {name} : {type_} to f32")
             name, type_ = "%float", "f32"
-        elif type_ != "f32" and type_ != stored:
+        elif type_ != "f32" and type_ != c_type:
             lines.append(f"%full = arith.extf {name} : {type_} to f32")
             name, type_ = "%full", "f32"
-        if type_ != stored:
-            lines.append(f"%rounded = arith.truncf {name} : {type_} to {stored}")
+        if type_ != c_type:
+            lines.append(f"%rounded = arith.truncf {name} : {type_} to {c_type}")
             name = "%rounded"
         return name, lines

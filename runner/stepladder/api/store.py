@@ -44,7 +44,7 @@ def _program_digest() -> str:
     digest = hashlib.sha256()
     scripts = transforms_dir()
     files = [Path(__file__).parents[1].rglob("*.py"), scripts.rglob("*.mlir"), scripts.rglob("*.json")]
-    for path in sorted(path for found in files for path in found):
+    for path in sorted(path for group in files for path in group):
         content = path.read_bytes()
         digest.update(f"\n{path.name} {len(content)}\n".encode())
         digest.update(content)
@@ -84,11 +84,11 @@ def load(key: str) -> Bundle | None:
     """
     from stepladder.pipeline.codegen import cache
 
-    found = cache.lookup(f"kernel {key}", _KINDS)
-    if found is None:
+    files = cache.lookup(f"kernel {key}", _KINDS)
+    if files is None:
         return None
     try:
-        return _bundle_of({name: str(text) for name, text in found.items()}, Path(key))
+        return _bundle_of({name: str(text) for name, text in files.items()}, Path(key))
     except _DAMAGES:  # it is compiled again
         return None
 
@@ -111,23 +111,23 @@ def load_function(key: str) -> FunctionBundle | None:
     """
     from stepladder.pipeline.codegen import cache
 
-    found = cache.lookup(f"function {key}", _FUNCTION_KINDS)
-    if found is None:
+    files = cache.lookup(f"function {key}", _FUNCTION_KINDS)
+    if files is None:
         return None
     try:
         path = Path(key)
         kernels: dict[str, Bundle | PlainCode] = {}
-        for folder, texts in json.loads(str(found["kernels"])).items():
+        for folder, texts in json.loads(str(files["kernels"])).items():
             if "manifest" in texts:
                 kernels[folder] = _bundle_of(texts, path / folder)
             else:
                 kernels[folder] = PlainCode(_bytes(texts["cubin"]), texts["ptx"])
         bundle = FunctionBundle(
             path,
-            parse_function_manifest(str(found["manifest"]), "the cache"),
+            parse_function_manifest(str(files["manifest"]), "the cache"),
             kernels,
-            parse_reference(str(found["reference"]).encode(), "the cache"),
-            {name: _bytes(content) for name, content in json.loads(str(found["data"])).items()},
+            parse_reference(str(files["reference"]).encode(), "the cache"),
+            {name: _bytes(content) for name, content in json.loads(str(files["data"])).items()},
         )
         check_function(bundle)
         return bundle

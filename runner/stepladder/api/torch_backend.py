@@ -64,10 +64,10 @@ def backend(
     """
     if mode not in (None, "default"):
         raise ArgumentError(f"mode = '{mode}'; accepted: 'default', with options for what this backend has")
-    given = dict(options or {})
-    constant_weights = given.pop("constant_weights", False)
-    if given:
-        raise ArgumentError(f"option '{next(iter(given))}' is unknown; accepted: 'constant_weights'")
+    settings = dict(options or {})
+    constant_weights = settings.pop("constant_weights", False)
+    if settings:
+        raise ArgumentError(f"option '{next(iter(settings))}' is unknown; accepted: 'constant_weights'")
     check_options({"constant_weights": constant_weights})
     reason = foreign_mode(graph_module)
     if reason is not None:
@@ -150,11 +150,11 @@ def _replace_linear(graph: torch.fx.Graph, node: torch.fx.Node, device: str) -> 
     last, activation = node, ""
     users = list(node.users)
     if len(users) == 1 and users[0].op == "call_function" and users[0].target in _ACTIVATIONS:
-        others = {name: value for name, value in users[0].kwargs.items() if name != "inplace"}
+        keywords = {name: value for name, value in users[0].kwargs.items() if name != "inplace"}
         name = _ACTIVATIONS[users[0].target]
-        if name == "gelu" and others.get("approximate") == "tanh":
-            name, others = "gelu_tanh", {}
-        if others in ({}, {"approximate": "none"}) and users[0].args == (node,):
+        if name == "gelu" and keywords.get("approximate") == "tanh":
+            name, keywords = "gelu_tanh", {}
+        if keywords in ({}, {"approximate": "none"}) and users[0].args == (node,):
             last, activation = users[0], name
     arguments = (*node.args, *(None,) * (3 - len(node.args)), activation, device)
     with graph.inserting_before(last):

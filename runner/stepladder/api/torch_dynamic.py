@@ -47,16 +47,16 @@ class DynamicModule:
             for number, (tensor, value) in enumerate(zip(examples, symbolic))
         ]
 
-    def tensors(self, given: Sequence[object]) -> list[torch.Tensor]:
+    def tensors(self, inputs: Sequence[object]) -> list[torch.Tensor]:
         """Returns the tensors in the inputs of a call.
 
         Args:
-            given: the inputs.
+            inputs: the inputs.
 
         Raises:
             ArgumentError: as `Structure.tensors_of`.
         """
-        return [_signless(tensor) for tensor in self._inputs.tensors_of(given)]
+        return [_signless(tensor) for tensor in self._inputs.tensors_of(inputs)]
 
     def of(self, shapes: Sequence[tuple[int, ...]]) -> tuple[str, Module]:
         """Returns the module for inputs of some shapes; result as of `export`.

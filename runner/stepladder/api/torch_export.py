@@ -62,9 +62,9 @@ class Module:
         self._state = tuple(Form.of(tensor).taken(tensor.detach()) for tensor in state.values())
         self._types = tuple(types) if any(_is_viewed(item) for item in types) else ()
         self._names = [*state, *(f"input {number}" for number in range(len(examples)))]
-        given = [number for number, tensor in enumerate(examples) if isinstance(tensor, torch.nn.Parameter)]
+        passed_parameters = [number for number, tensor in enumerate(examples) if isinstance(tensor, torch.nn.Parameter)]
         # The module's own writes happen between two of its calls.
-        weights = {*range(parameters), *(len(state) + number for number in given)} - {*written}
+        weights = {*range(parameters), *(len(state) + number for number in passed_parameters)} - {*written}
         self._weights = tuple(sorted(weights))
         is_plain = all(form.is_plain for form in self._forms)
         self._is_plain = is_plain and inputs == Structure.of(tuple(examples))[0]
@@ -92,21 +92,21 @@ class Module:
         """
         return self._weights if len(arguments) == len(self._names) else ()
 
-    def arrays(self, given: Sequence[object], named: Mapping[str, object] | None = None) -> Sequence[object]:
+    def arrays(self, inputs: Sequence[object], keywords: Mapping[str, object] | None = None) -> Sequence[object]:
         """Returns the arrays that the kernels take.
 
         Args:
-            given: the inputs of a call by position.
-            named: those by keyword.
+            inputs: the inputs of a call by position.
+            keywords: those by keyword.
 
         Raises:
             ArgumentError: inputs of another structure than that of the example inputs, or with other constants.
         """
-        if self._is_plain and not named:
-            if len(given) != len(self._forms):
-                raise ArgumentError(f"{len(given)} inputs were passed, and the module takes {len(self._forms)}")
-            return (*self._state, *given)
-        tensors = self._inputs.tensors_of(given, named)
+        if self._is_plain and not keywords:
+            if len(inputs) != len(self._forms):
+                raise ArgumentError(f"{len(inputs)} inputs were passed, and the module takes {len(self._forms)}")
+            return (*self._state, *inputs)
+        tensors = self._inputs.tensors_of(inputs, keywords)
         for number, (tensor, form) in enumerate(zip(tensors, self._forms)):
             form.check(f"input {number}", tensor)
         return (*self._state, *(form.taken(tensor) for tensor, form in zip(tensors, self._forms)))
@@ -114,23 +114,23 @@ class Module:
     def called(
         self,
         run: Callable[..., Any],
-        given: Sequence[object],
+        inputs: Sequence[object],
         out: object,
         stream: object,
-        named: Mapping[str, object] | None = None,
+        keywords: Mapping[str, object] | None = None,
     ) -> Any:  # noqa: ANN401
         """Calls the kernels, writes the mutated inputs, and returns the results of the module.
 
         Args:
             run: calls the kernels on arrays.
-            given: the inputs of a call by position.
+            inputs: the inputs of a call by position.
             out, stream: of the call.
-            named: the inputs by keyword.
+            keywords: the inputs by keyword.
 
         Raises:
             ArgumentError: as `arrays` and `run`; an `out` for a module that writes its inputs.
         """
-        arrays = self.arrays(given, named)
+        arrays = self.arrays(inputs, keywords)
         if out is not None and self._types:
             raise ArgumentError("argument 'out' is for modules without results of complex numbers or of uint8")
         if not self._written:
@@ -140,15 +140,15 @@ class Module:
             return self._results.filled(self._shown(results if isinstance(results, tuple) else (results,)))
         if out is not None:
             raise ArgumentError("argument 'out' is for modules that write none of their inputs and buffers")
-        found = run(*arrays, out=None, stream=stream)
-        found = found if isinstance(found, tuple) else (found,)
+        values = run(*arrays, out=None, stream=stream)
+        values = values if isinstance(values, tuple) else (values,)
         targets: list[Any] = [arrays[number] for number in self._written]
         with torch.no_grad(), _on(stream, targets[0]):
-            for target, value in zip(targets, found):
+            for target, value in zip(targets, values):
                 target.copy_(value)
-        is_plain = self._is_plain and not named
-        given_tensors = (*self._original, *(given if is_plain else self._inputs.tensors_of(given, named)))
-        rest = iter(self._shown(found[len(targets) :]))
+        is_plain = self._is_plain and not keywords
+        given_tensors = (*self._original, *(inputs if is_plain else self._inputs.tensors_of(inputs, keywords)))
+        rest = iter(self._shown(values[len(targets) :]))
         return self._results.filled(
             [next(rest) if place is None else given_tensors[self._written[place]] for place in self._returned]
         )
@@ -158,8 +158,8 @@ class Module:
         if not self._types:
             return results
         return [
-            torch.view_as_complex(one) if type_.is_complex else one.view(type_) if _is_viewed(type_) else one
-            for one, type_ in zip(results, self._types)
+            torch.view_as_complex(tensor) if type_.is_complex else tensor.view(type_) if _is_viewed(type_) else tensor
+            for tensor, type_ in zip(results, self._types)
         ]
 
 
@@ -221,37 +221,42 @@ class _Functional(torch.nn.Module):
         self._forms, self._has_named = forms, has_named
 
     def forward(self, *values: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        given = [form.given(value) for form, value in zip(self._forms, values, strict=True)]
-        given = [value.clone() if number in self._written else value for number, value in enumerate(given)]
-        state = dict(zip(self._names, given))
-        inputs = self._inputs.filled(given[len(self._names) :])
+        arguments = [form.given(value) for form, value in zip(self._forms, values, strict=True)]
+        arguments = [value.clone() if number in self._written else value for number, value in enumerate(arguments)]
+        state = dict(zip(self._names, arguments))
+        inputs = self._inputs.filled(arguments[len(self._names) :])
         result = self._call(state, *inputs) if self._has_named else self._call(state, inputs)
-        after = [*state.values(), *given[len(self._names) :]]
+        final_values = [*state.values(), *arguments[len(self._names) :]]
         trace = self._trace
-        trace.assigned = [number for number, (one, other) in enumerate(zip(given, after)) if one is not other]
+        trace.assigned = [
+            number for number, (initial, final) in enumerate(zip(arguments, final_values)) if initial is not final
+        ]
         for number in trace.assigned:
-            if after[number].shape != given[number].shape or after[number].dtype != given[number].dtype:
+            if (
+                final_values[number].shape != arguments[number].shape
+                or final_values[number].dtype != arguments[number].dtype
+            ):
                 raise StepladderError(f"the module replaces '{self._names[number]}' by one of another shape or type")
-        written = [after[number] for number in self._written]
+        written = [final_values[number] for number in self._written]
         trace.results, tensors = Structure.of(result)
         trace.returned = [
             next((place for place, value in enumerate(written) if value is tensor), None) for tensor in tensors
         ]
-        others = [tensor for tensor, place in zip(tensors, trace.returned) if place is None]
-        trace.types = [tensor.dtype for tensor in others]
+        new_results = [tensor for tensor, place in zip(tensors, trace.returned) if place is None]
+        trace.types = [tensor.dtype for tensor in new_results]
         written = [self._forms[number].traced(value) for number, value in zip(self._written, written)]
-        return (*written, *(real(tensor.resolve_conj()) for tensor in others))
+        return (*written, *(real(tensor.resolve_conj()) for tensor in new_results))
 
 
 def export(
-    module: torch.nn.Module, example_inputs: Sequence[object], named: Mapping[str, object] | None = None
+    module: torch.nn.Module, example_inputs: Sequence[object], keywords: Mapping[str, object] | None = None
 ) -> tuple[str, Module]:
     """Returns a module as linalg on tensors, a function whose first arguments are its parameters and buffers.
 
     Args:
         module: computes tensors.
         example_inputs: what it is called with: tensors, also in containers; others are constants.
-        named: what it is called with by keyword.
+        keywords: what it is called with by keyword.
 
     Returns:
         The text, and how it is called.
@@ -260,13 +265,13 @@ def export(
         StepladderError: torch-mlir is missing, or does not lower the module; the module writes tensors that are no
             inputs and no buffers.
     """
-    named = named or {}
+    keywords = keywords or {}
     check_examples(example_inputs)
-    check_examples(tuple(named.values()))
+    check_examples(tuple(keywords.values()))
     _check_mode(module)
     parameters = dict(module.named_parameters())
     state = {**parameters, **dict(module.named_buffers())}
-    inputs, examples = Structure.of(inputs_of(example_inputs, named))
+    inputs, examples = Structure.of(inputs_of(example_inputs, keywords))
     _check_tensors({**state, **{f"input {number}": tensor for number, tensor in enumerate(examples)}})
     # Of their own each: of one tensor for two inputs, `torch.export` makes one input.
     forms = [Form.of(item) for item in (*state.values(), *examples)]
@@ -274,16 +279,18 @@ def export(
     written: list[int] = []
     for _ in range(2):  # what it writes is known when it is traced
         trace = _Trace()
-        program = exported(_Functional(module, list(state), inputs, forms, bool(named), written, trace), values)
-        found = sorted({*trace.assigned, *_written(program)} - {*written})
-        if not found:
+        program = exported(_Functional(module, list(state), inputs, forms, bool(keywords), written, trace), values)
+        new_numbers = sorted({*trace.assigned, *_written(program)} - {*written})
+        if not new_numbers:
             break
-        written = found
+        written = new_numbers
     assert trace.results is not None
     if not program.graph_signature.user_outputs:
         raise StepladderError("the module returns no tensor")
-    compiled = Module(state, inputs, examples, trace.results, written, trace.returned, len(parameters), trace.types)
-    return linalg(program), compiled
+    exported_module = Module(
+        state, inputs, examples, trace.results, written, trace.returned, len(parameters), trace.types
+    )
+    return linalg(program), exported_module
 
 
 def _check_mode(module: torch.nn.Module) -> None:
@@ -306,9 +313,9 @@ def _written(program: Any) -> list[int]:  # noqa: ANN401
     """
     signature = program.graph_signature
     if signature.buffers_to_mutate:
-        named = ", ".join(f"'{name}'" for name in signature.buffers_to_mutate.values())
+        buffers = ", ".join(f"'{name}'" for name in signature.buffers_to_mutate.values())
         raise StepladderError(
-            f"the module writes {named} in place", notes=["accepted: writes to inputs, and to buffers of the module"]
+            f"the module writes {buffers} in place", notes=["accepted: writes to inputs, and to buffers of the module"]
         )
     inputs = list(signature.user_inputs)
     return [inputs.index(name) for name in signature.user_inputs_to_mutate.values()]
@@ -333,13 +340,13 @@ def check_examples(example_inputs: Sequence[object]) -> None:
             raise ArgumentError(f"argument 'input {number}' is a {type(item).__name__}; accepted: tensors of PyTorch")
 
 
-def _check_tensors(given: Mapping[str, torch.Tensor]) -> None:
+def _check_tensors(tensors: Mapping[str, torch.Tensor]) -> None:
     """Refuses tensors that no kernel reads.
 
     Args:
-        given: parameters, buffers and example inputs by name.
+        tensors: parameters, buffers and example inputs by name.
     """
-    for name, tensor in given.items():
+    for name, tensor in tensors.items():
         if tensor.is_conj():
             raise ArgumentError(f"argument '{name}' is a conjugated view; accepted: x.resolve_conj(), which is a copy")
         if tensor.layout is not torch.strided or tensor.is_meta:

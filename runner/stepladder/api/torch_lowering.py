@@ -135,9 +135,9 @@ def linalg(program: Any) -> str:  # noqa: ANN401
         handler.detach()
     for dialect, what in _FOREIGN.items():
         if re.search(rf"\b{dialect}\.\w", text):
-            named = [f"'{name}'" for name in _names(program) if any(part in name for part in _ORDERING)]
-            if dialect == "tm_tensor" and named:
-                what = f"{', '.join(named)}, {what}"
+            ops = [f"'{name}'" for name in _names(program) if any(part in name for part in _ORDERING)]
+            if dialect == "tm_tensor" and ops:
+                what = f"{', '.join(ops)}, {what}"
             raise StepladderError(f"the module has {what}", notes=[_INSTEAD] if dialect == "tm_tensor" else [])
     _check_results(program)
     return text
@@ -155,28 +155,28 @@ def _refusing(work: Callable[[], Any], diagnostics: Sequence[str]) -> Any:  # no
     except StepladderError:
         raise
     except AssertionError as error:
-        excluded = first_line(error).removeprefix("Guard failed: ")
-        if excluded == first_line(error):
+        guard = first_line(error).removeprefix("Guard failed: ")
+        if guard == first_line(error):
             raise
-        raise ArgumentError(f"the inputs have shapes that the module was exported without: not {excluded}") from error
+        raise ArgumentError(f"the inputs have shapes that the module was exported without: not {guard}") from error
     except Exception as error:  # of torch.export and torch-mlir, of many kinds
         names = dict.fromkeys(name for text in diagnostics for name in _NOT_LOWERED.findall(text))
         if names:
-            named = ", ".join(f"'{name}'" for name in names)
-            raise StepladderError(f"the module has {named}, which torch-mlir does not lower to linalg") from error
-        what = diagnostics[0] if diagnostics else first_line(error)
-        if _BY_DATA.search(what):
+            ops = ", ".join(f"'{name}'" for name in names)
+            raise StepladderError(f"the module has {ops}, which torch-mlir does not lower to linalg") from error
+        message = diagnostics[0] if diagnostics else first_line(error)
+        if _BY_DATA.search(message):
             places = _PLACES.findall(str(error))
             raise StepladderError(
                 "the module has a condition or a number that depends on data, such as `if x.sum() > 0`",
                 location=":".join(places[-1]) if places else None,
                 notes=["accepted: torch.where(condition, x, y), which selects elements", _BY_TENSOR],
             ) from error
-        if _UNTRACED in what:
+        if _UNTRACED in message:
             raise StepladderError(
                 "the module makes a tensor that torch.export does not trace, as torch.autograd.grad of a layer may"
             ) from error
-        raise StepladderError(f"the module is not lowered by torch.export and torch-mlir: {what}") from error
+        raise StepladderError(f"the module is not lowered by torch.export and torch-mlir: {message}") from error
 
 
 def _check_derivatives(program: Any) -> None:  # noqa: ANN401
@@ -195,19 +195,19 @@ def _names(program: Any) -> list[str]:  # noqa: ANN401
 
 def _check_ops(program: Any) -> None:  # noqa: ANN401
     """Refuses ops on which torch-mlir ends the process or does not end, and complex numbers."""
-    named = [f"'{name}'" for name in _names(program) if name.rpartition(".")[0] in _SCATTERS]
-    if named:
+    ops = [f"'{name}'" for name in _names(program) if name.rpartition(".")[0] in _SCATTERS]
+    if ops:
         raise StepladderError(
-            f"the module has {', '.join(named)} of a tensor without axes, or indices of another number of axes",
+            f"the module has {', '.join(ops)} of a tensor without axes, or indices of another number of axes",
             notes=[_INSTEAD],
         )
     for node in program.graph.nodes:
         if _is_of_graphs(node.target):
-            held = node.args[1] if node.target.name() == "with_effects" else node.target.name()
+            op_name = node.args[1] if node.target.name() == "with_effects" else node.target.name()
             loops = (
-                ["accepted: a loop of Python, whose iterations become ops"] if held in ("scan", "while_loop") else []
+                ["accepted: a loop of Python, whose iterations become ops"] if op_name in ("scan", "while_loop") else []
             )
-            raise StepladderError(f"the module has '{held}', which torch-mlir does not lower to linalg", notes=loops)
+            raise StepladderError(f"the module has '{op_name}', which torch-mlir does not lower to linalg", notes=loops)
         if str(node.target) in _PLACED and any(isinstance(argument, torch.fx.Node) for argument in node.args[2:]):
             raise StepladderError(
                 f"the module has '{node.target}' at an index that depends on data", notes=[_BY_TENSOR]

@@ -42,9 +42,9 @@ class ModuleKernel(Kernel):
         )
         self._module = module
 
-    def __call__(self, *arrays: object, out: object = None, stream: object = None, **named: object) -> Any:  # noqa: ANN401
+    def __call__(self, *arrays: object, out: object = None, stream: object = None, **keywords: object) -> Any:  # noqa: ANN401
         """Returns what the module returns of its inputs; arguments and errors as of `Kernel.__call__`."""
-        return self._module.called(super().__call__, arrays, out, stream, named)
+        return self._module.called(super().__call__, arrays, out, stream, keywords)
 
 
 class ModuleFunction(Function):
@@ -63,9 +63,9 @@ class ModuleFunction(Function):
         self.inputs = module.named(self.inputs)
         self._module = module
 
-    def __call__(self, *arrays: object, out: object = None, stream: object = None, **named: object) -> Any:  # noqa: ANN401
+    def __call__(self, *arrays: object, out: object = None, stream: object = None, **keywords: object) -> Any:  # noqa: ANN401
         """Returns what the module returns of its inputs; arguments and errors as of `Function.__call__`."""
-        return self._module.called(super().__call__, arrays, out, stream, named)
+        return self._module.called(super().__call__, arrays, out, stream, keywords)
 
 
 class ModuleByShape(ByShape):
@@ -97,7 +97,7 @@ class ModuleByShape(ByShape):
 def compiled(
     source: object,
     example_inputs: Sequence[object],
-    named: Mapping[str, object] | None,
+    keywords: Mapping[str, object] | None,
     dynamic_shapes: object,
     job: Job,
     device: Device,
@@ -107,7 +107,7 @@ def compiled(
     Args:
         source: computes tensors: a module, an exported program, or a function.
         example_inputs: what it is called with.
-        named: what it is called with by keyword.
+        keywords: what it is called with by keyword.
         dynamic_shapes: as of `torch.export`; None where all shapes are those of the examples.
         job: how it is compiled, without a payload.
         device: as for `Kernel`.
@@ -121,10 +121,10 @@ def compiled(
     """
     module = module_of(source)
     if dynamic_shapes is not None:
-        if named:
+        if keywords:
             raise ArgumentError("argument 'example_kwargs' is for modules without dynamic_shapes")
         return ModuleByShape(dynamic(module, example_inputs, dynamic_shapes), job, device)
-    return _compiled(*export(module, example_inputs, named), job, device)
+    return _compiled(*export(module, example_inputs, keywords), job, device)
 
 
 def _compiled(text: str, module: Module, job: Job, device: Device) -> ModuleKernel | ModuleFunction:

@@ -33,8 +33,8 @@ def tensor_of(item: object) -> Any:  # noqa: ANN401
     Args:
         item: a node of a graph, or a scalar in one.
     """
-    found = getattr(item, "meta", {}).get("example_value")
-    return found if isinstance(found, torch.Tensor) else None
+    example = getattr(item, "meta", {}).get("example_value")
+    return example if isinstance(example, torch.Tensor) else None
 
 
 def is_size(item: object) -> bool:
@@ -77,8 +77,8 @@ def is_contiguous(tensor: torch.Tensor) -> bool:
 
 
 def _hints(numbers: Sequence[Any]) -> tuple[int, ...] | None:
-    found = [number if type(number) is int else number.node.hint for number in numbers]
-    return None if None in found else tuple(map(int, found))
+    hints = [number if type(number) is int else number.node.hint for number in numbers]
+    return None if None in hints else tuple(map(int, hints))
 
 
 class Part(torch.nn.Module):
@@ -117,12 +117,12 @@ class DynamicKernels:
     """Kernels of a part for each set of sizes that it is called with.
 
     Args:
-        compiled: compiles the part for some inputs.
+        compile_for: compiles the part for some inputs.
         log: for what is compiled, and what is not.
     """
 
-    def __init__(self, compiled: Callable[[Sequence[Any]], Kernel | Function], log: logging.Logger) -> None:
-        self._compiled = compiled
+    def __init__(self, compile_for: Callable[[Sequence[Any]], Kernel | Function], log: logging.Logger) -> None:
+        self._compiled = compile_for
         self._log = log
         self._kernels = KernelCache[Kernel | Function | str](_MAX)
 
@@ -136,19 +136,19 @@ class DynamicKernels:
             inputs: tensors and sizes.
         """
         key = tuple(tuple(item.shape) if isinstance(item, torch.Tensor) else item for item in inputs)
-        found = self._kernels.find(key)
-        if found is None and len(self._kernels.kernels) >= _MAX:
+        kernel = self._kernels.find(key)
+        if kernel is None and len(self._kernels.kernels) >= _MAX:
             return f"kernels of {_MAX} sets of sizes are compiled"
         with self._kernels.only_one(key):
-            found = self._kernels.find(key)
-            if found is None:
+            kernel = self._kernels.find(key)
+            if kernel is None:
                 try:
-                    found = self._compiled(inputs)
+                    kernel = self._compiled(inputs)
                 except StepladderError as error:
-                    found = error.message
-                self._log.debug("compiled for %s: %s", key, found)
-                self._kernels.keep(key, found)
-        return found
+                    kernel = error.message
+                self._log.debug("compiled for %s: %s", key, kernel)
+                self._kernels.keep(key, kernel)
+        return kernel
 
     def __call__(self, *inputs: Any) -> Any:  # noqa: ANN401
         """Returns what the part computes of its inputs.
@@ -156,10 +156,10 @@ class DynamicKernels:
         Raises:
             ArgumentError: there are no kernels for these sizes.
         """
-        found = self.find(inputs)
-        if isinstance(found, str):
-            raise ArgumentError(found)
-        return found(*inputs)
+        kernel = self.find(inputs)
+        if isinstance(kernel, str):
+            raise ArgumentError(kernel)
+        return kernel(*inputs)
 
 
 def kernels_of(
@@ -188,19 +188,19 @@ def kernels_of(
     results = [tensor_of(item) for item in output.all_input_nodes]
     if any(item.dim() == 0 or not is_contiguous(item) for item in results):
         raise ArgumentError("a result is not a contiguous tensor of one dimension and more")
-    where: Any = device if device == EMULATOR else tensors[0].device.index
+    place: Any = device if device == EMULATOR else tensors[0].device.index
 
     def compiled(inputs: Sequence[Any]) -> Kernel | Function:
         # `torch.export` would find the state that `torch.compile` has in this thread.
         with ThreadPoolExecutor(1) as thread:
-            return thread.submit(_compiled, part, inputs, where, constant_weights).result()
+            return thread.submit(_compiled, part, inputs, place, constant_weights).result()
 
     kernels = compiled([_example(node) for node in placeholders])
     outputs = kernels.outputs if isinstance(kernels, Function) else kernels.signature.results
-    returned = [(item.type, item.shape) for item in outputs]
-    wanted = [(VALUES[item.dtype], shape_of(item)) for item in results]
-    if returned != wanted:
-        raise ArgumentError(f"the compiled part returns {returned}, and PyTorch {wanted}")
+    kernel_results = [(item.type, item.shape) for item in outputs]
+    part_results = [(VALUES[item.dtype], shape_of(item)) for item in results]
+    if kernel_results != part_results:
+        raise ArgumentError(f"the compiled part returns {kernel_results}, and PyTorch {part_results}")
     is_dynamic = len(tensors) < len(placeholders) or not all(map(is_static, (*tensors, *results)))
     return DynamicKernels(compiled, log) if is_dynamic else kernels
 
@@ -230,6 +230,6 @@ def _compiled(
 ) -> Kernel | Function:
     with torch.no_grad():
         examples = [_like(item, item.shape) if isinstance(item, torch.Tensor) else item for item in inputs]
-        compiled = compile_module(part, examples, device=device, constant_weights=constant_weights)
-    assert isinstance(compiled, (Kernel, Function))
-    return compiled
+        kernel = compile_module(part, examples, device=device, constant_weights=constant_weights)
+    assert isinstance(kernel, (Kernel, Function))
+    return kernel

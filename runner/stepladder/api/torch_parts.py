@@ -67,14 +67,14 @@ def untaken(
         types: element types that are taken.
         takes_dynamic: whether shapes may be dynamic.
     """
-    where = "cpu" if device == EMULATOR else "cuda"
+    kind = "cpu" if device == EMULATOR else "cuda"
     for item in tensors:
         if item is None:
             return "an operand is not a tensor"
         if item.dtype not in types:
             return f"elements of {item.dtype}; accepted: {', '.join(map(str, types))}"
-        if item.device.type != where:
-            return f"a tensor on '{item.device}'; accepted: on '{where}'"
+        if item.device.type != kind:
+            return f"a tensor on '{item.device}'; accepted: on '{kind}'"
         if item.device != tensors[0].device:
             return f"tensors on '{tensors[0].device}' and '{item.device}'; accepted: on one device"
         if not (takes_dynamic or is_static(item)):
@@ -127,9 +127,9 @@ def divide(
             return node in chosen
 
     partitioner = CapabilityBasedPartitioner(graph_module, Chosen(), allows_single_node_partition=True)
-    found = [item for item in partitioner.propose_partitions() if any(node.target in _PRODUCTS for node in item.nodes)]
-    fused = partitioner.fuse_partitions(_joined(graph_module, found), prefix="stepladder_part_")
-    assert fused is graph_module
+    parts = [item for item in partitioner.propose_partitions() if any(node.target in _PRODUCTS for node in item.nodes)]
+    result = partitioner.fuse_partitions(_joined(graph_module, parts), prefix="stepladder_part_")
+    assert result is graph_module
     left: list[torch.fx.GraphModule] = []
     kernels_by_graph: dict[object, Kernels] = {}
     for node in list(graph_module.graph.nodes):
@@ -158,9 +158,9 @@ def _drop_dropouts(graph: torch.fx.Graph) -> None:
     """Removes dropouts of modules in eval mode, which return what they are given."""
     for node in list(graph.nodes):
         if node.op == "call_function" and node.target is _functional.dropout:
-            given = dict(zip(("input", "p", "training"), node.args)) | node.kwargs
-            if given.get("training") is False:
-                node.replace_all_uses_with(given["input"])
+            arguments = dict(zip(("input", "p", "training"), node.args)) | node.kwargs
+            if arguments.get("training") is False:
+                node.replace_all_uses_with(arguments["input"])
                 graph.erase_node(node)
 
 
@@ -256,19 +256,19 @@ def _is_inside(view: torch.fx.Node, chosen: set[torch.fx.Node], computed: set[to
 
 def _joined(graph_module: torch.fx.GraphModule, parts: Sequence[Partition]) -> list[Partition]:
     """Returns parts, of which those that multiply the same activations are one, where no op is between them."""
-    joined: list[Partition] = []
+    merged: list[Partition] = []
     for part in parts:
-        read = _activations(part)
-        for other in joined:
-            if read & _activations(other):
-                both = Partition(other.id, [*other.nodes, *part.nodes])
-                rest = [item for item in (*joined, *parts) if item is not other and item is not part]
-                if _is_acyclic(graph_module, [both, *rest]):
-                    joined[joined.index(other)] = both
+        activations = _activations(part)
+        for earlier in merged:
+            if activations & _activations(earlier):
+                union = Partition(earlier.id, [*earlier.nodes, *part.nodes])
+                rest = [item for item in (*merged, *parts) if item is not earlier and item is not part]
+                if _is_acyclic(graph_module, [union, *rest]):
+                    merged[merged.index(earlier)] = union
                     break
         else:
-            joined.append(part)
-    return joined
+            merged.append(part)
+    return merged
 
 
 def _activations(part: Partition) -> set[torch.fx.Node]:
@@ -285,8 +285,8 @@ def _is_acyclic(graph_module: torch.fx.GraphModule, parts: Sequence[Partition]) 
             owner.setdefault(node, part.id)
     sorter: graphlib.TopologicalSorter[object] = graphlib.TopologicalSorter()
     for node in graph_module.graph.nodes:
-        own = owner.get(node, node)
-        sorter.add(own, *{owner.get(item, item) for item in node.all_input_nodes} - {own})
+        part_of_node = owner.get(node, node)
+        sorter.add(part_of_node, *{owner.get(item, item) for item in node.all_input_nodes} - {part_of_node})
     try:
         sorter.prepare()
     except graphlib.CycleError:
@@ -302,13 +302,13 @@ def _structure(graph: torch.fx.Graph) -> object:
     def numbered(item: Any) -> object:  # noqa: ANN401
         return torch.fx.map_arg(item, lambda node: f"%{numbers[node]}")
 
-    found = []
+    entries = []
     for node in graph.nodes:
         value = tensor_of(node) if node.op == "placeholder" else None
-        described = value is not None and (value.dtype, str(value.shape), isinstance(value, torch.nn.Parameter))
-        what = str(node.target) if node.op != "placeholder" else described
-        found.append((node.op, what, repr(numbered(node.args)), repr(numbered(node.kwargs))))
-    return tuple(found)
+        description = value is not None and (value.dtype, str(value.shape), isinstance(value, torch.nn.Parameter))
+        target = str(node.target) if node.op != "placeholder" else description
+        entries.append((node.op, target, repr(numbered(node.args)), repr(numbered(node.kwargs))))
+    return tuple(entries)
 
 
 def _ops(graph: torch.fx.Graph) -> str:

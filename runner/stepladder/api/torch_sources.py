@@ -40,23 +40,23 @@ class _Called(torch.nn.Module):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
         self._function = function
-        found = dict(_captured(function))
-        for name, value in found.items():
+        captured = dict(_captured(function))
+        for name, value in captured.items():
             if isinstance(value, torch.Tensor):
                 raise ArgumentError(
                     f"the function captures the tensor '{name}', of which a kernel would keep the numbers; accepted: "
                     "tensors as arguments, or a torch.nn.Module with parameters and buffers"
                 )
         # A module that appears twice is one to `named_parameters`.
-        self.captured = torch.nn.ModuleList(item for item in found.values() if isinstance(item, torch.nn.Module))
+        self.captured = torch.nn.ModuleList(item for item in captured.values() if isinstance(item, torch.nn.Module))
 
-    def forward(self, *given: Any, **named: Any) -> Any:  # noqa: ANN401
+    def forward(self, *arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401
         """Returns the results of the function.
 
         Args:
             given, named: its arguments.
         """
-        return self._function(*given, **named)
+        return self._function(*arguments, **keywords)
 
 
 def _captured(function: Any) -> Iterator[tuple[str, object]]:  # noqa: ANN401

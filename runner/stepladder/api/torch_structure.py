@@ -16,14 +16,14 @@ from stepladder.api.decompositions.complex_tensors import is_complex
 from stepladder.api.errors import ArgumentError
 
 
-def inputs_of(given: Sequence[object], named: Mapping[str, object]) -> tuple[object, ...]:
+def inputs_of(inputs: Sequence[object], keywords: Mapping[str, object]) -> tuple[object, ...]:
     """Returns the inputs of a call as one value.
 
     Args:
-        given: those by position.
-        named: those by keyword.
+        inputs: those by position.
+        keywords: those by keyword.
     """
-    return (tuple(given), dict(sorted(named.items()))) if named else tuple(given)
+    return (tuple(inputs), dict(sorted(keywords.items()))) if keywords else tuple(inputs)
 
 
 class _Tensor:
@@ -50,26 +50,28 @@ class Structure:
             value: tensors and others in lists, tuples and dictionaries.
         """
         leaves, spec = pytree.tree_flatten(value)
-        kept = tuple(_Tensor if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
-        return cls(spec, kept), [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        constants = tuple(_Tensor if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
+        return cls(spec, constants), [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
-    def tensors_of(self, given: Sequence[object], named: Mapping[str, object] | None = None) -> list[torch.Tensor]:
+    def tensors_of(self, inputs: Sequence[object], keywords: Mapping[str, object] | None = None) -> list[torch.Tensor]:
         """Returns the tensors in the inputs of a call.
 
         Args:
-            given: the inputs by position.
-            named: those by keyword.
+            inputs: the inputs by position.
+            keywords: those by keyword.
 
         Raises:
             ArgumentError: inputs of another structure than that of the example inputs, or with other constants.
         """
-        structure, tensors = Structure.of(inputs_of(given, named or {}))
+        structure, tensors = Structure.of(inputs_of(inputs, keywords or {}))
         if structure.spec != self.spec:
             raise ArgumentError("the inputs are in other containers than the example inputs that were compiled for")
-        for number, (leaf, kept) in enumerate(zip(structure.leaves, self.leaves)):
-            if type(leaf) is not type(kept) or leaf != kept:
-                found, wanted = ("a tensor" if item is _Tensor else repr(item) for item in (leaf, kept))
-                raise ArgumentError(f"input {number} is {found}, and the module is compiled for {wanted}")
+        for number, (leaf, expected) in enumerate(zip(structure.leaves, self.leaves)):
+            if type(leaf) is not type(expected) or leaf != expected:
+                actual_text, expected_text = (
+                    "a tensor" if item is _Tensor else repr(item) for item in (leaf, expected)
+                )
+                raise ArgumentError(f"input {number} is {actual_text}, and the module is compiled for {expected_text}")
         return tensors
 
     def filled(self, tensors: Sequence[object]) -> Any:  # noqa: ANN401

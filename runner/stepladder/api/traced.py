@@ -188,8 +188,8 @@ class Traced(Value):
     def __torch_function__(
         cls, function: Callable, types: object, arguments: tuple = (), keywords: dict | None = None
     ) -> Value:
-        given = {key: value for key, value in (keywords or {}).items() if (key, value) not in _UNSET}
-        return call(function.__name__, arguments, given)
+        set_keywords = {key: value for key, value in (keywords or {}).items() if (key, value) not in _UNSET}
+        return call(function.__name__, arguments, set_keywords)
 
 
 # Messages of PyTorch's functions for unsupported calls.
@@ -218,11 +218,11 @@ def call(name: str, arguments: Sequence[object], keywords: dict[str, object] | N
     """
     from stepladder.api import functions
 
-    known = functions.BY_NAME.get(name)
-    if known is None:
+    function = functions.BY_NAME.get(name)
+    if function is None:
         refuse(f"the function '{name}'")
     try:
-        return known(*arguments, **(keywords or {}))
+        return function(*arguments, **(keywords or {}))
     except TypeError as error:
         refuse(f"the function '{name}' with these arguments ({error})")
 
@@ -265,8 +265,8 @@ def trace(
     for name, array in operands:
         recording.names[id(array)] = name
     product = recording.record("input", (), type_, "0")
-    read = [recording.operand(array) for _, array in operands]
-    result = side_effects.call_observed(function, [product, *read])
+    values = [recording.operand(array) for _, array in operands]
+    result = side_effects.call_observed(function, [product, *values])
     if not isinstance(result, Traced):
         code = getattr(function, "__code__", None)
         raise EpilogueError(
@@ -287,11 +287,11 @@ def _captured(function: Callable[..., Any]) -> list[tuple[str, object]]:
     code = getattr(function, "__code__", None)
     if code is None:
         return []
-    found = []
+    captured = []
     for name, cell in zip(code.co_freevars, getattr(function, "__closure__", None) or ()):
         try:
-            found.append((name, cell.cell_contents))
+            captured.append((name, cell.cell_contents))
         except ValueError:  # not assigned yet
             continue
     around = getattr(function, "__globals__", {})
-    return found + [(name, around[name]) for name in code.co_names if name in around]
+    return captured + [(name, around[name]) for name in code.co_names if name in around]

@@ -90,8 +90,8 @@ class View:
         bytes_ = array.itemsize
         strides = [stride * bytes_ for stride in self.strides]
         bits = array.view(f"u{bytes_}")  # NumPy's array interface has no name for types such as float8_e5m2
-        strided = np.lib.stride_tricks.as_strided(bits, self.shape, strides, writeable=self.is_writable)
-        return strided.view(array.dtype)
+        view = np.lib.stride_tricks.as_strided(bits, self.shape, strides, writeable=self.is_writable)
+        return view.view(array.dtype)
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -103,16 +103,18 @@ def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
-def same_strides(shape: tuple[int, ...], given: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+def same_strides(shape: tuple[int, ...], strides: tuple[int, ...], expected: tuple[int, ...]) -> bool:
     """Tells whether strides reach the same elements; those of axes of one element do not matter.
 
     Args:
         shape: of both arrays.
-        given: strides of one, in elements.
-        wanted: strides of the other, in elements.
+        strides: strides of one, in elements.
+        expected: strides of the other, in elements.
     """
-    return given == wanted or all(
-        one == other for extent, one, other in zip(shape, given, wanted, strict=True) if extent > 1
+    return strides == expected or all(
+        stride == expected_stride
+        for extent, stride, expected_stride in zip(shape, strides, expected, strict=True)
+        if extent > 1
     )
 
 
@@ -194,11 +196,11 @@ def _type_of(name: str, dtype: object) -> str:
     """Returns MLIR's name of an element type of a library."""
     text = str(getattr(dtype, "name", None) or dtype).removeprefix("torch.")
     if text not in _BY_NAME:
-        known = ", ".join(_NAMES[type_] for type_ in ELEMENT_TYPES)
+        accepted = ", ".join(_NAMES[type_] for type_ in ELEMENT_TYPES)
         notes = []
         if (signed := text.removeprefix("u")) in _BY_NAME:
             notes = [f"an unsigned argument is passed as {signed} with the same bits, as x.view(np.{signed}) has them"]
-        raise ArgumentError(f"argument '{name}' has elements of {text}; accepted: {known}", notes=notes)
+        raise ArgumentError(f"argument '{name}' has elements of {text}; accepted: {accepted}", notes=notes)
     return _BY_NAME[text]
 
 
@@ -305,7 +307,7 @@ def _first_line(error: Exception) -> str:
 def _view_of_any(name: str, array: Any, stream: int | None) -> View:  # noqa: ANN401
     """Returns the view of an array of another library, through cuda.core."""
     try:
-        strided = importlib.import_module("cuda.core.utils").StridedMemoryView
+        view_type = importlib.import_module("cuda.core.utils").StridedMemoryView
     except ImportError as error:
         raise ArgumentError(
             f"argument '{name}' is a {type(array).__name__}, which is read through cuda.core, and that is not "
@@ -315,7 +317,7 @@ def _view_of_any(name: str, array: Any, stream: int | None) -> View:  # noqa: AN
     uses = interface.get("stream") if interface is not None else None
     try:
         # -1: the caller orders the work; otherwise the array's library makes its work precede that of the stream.
-        view = strided.from_any_interface(array, -1 if stream is None else stream)
+        view = view_type.from_any_interface(array, -1 if stream is None else stream)
     except Exception as error:  # of the array's library, of any kind
         raise ArgumentError(f"argument '{name}' cannot be read as an array: {error}") from error
     shape = tuple(view.shape)

@@ -67,7 +67,7 @@ def candidate_rows(candidates: Sequence[Candidate]) -> tuple[str, list[dict[str,
 def _row(number: int, candidate: Candidate, shared: Mapping[str, int | str]) -> dict[str, object]:
     from stepladder.pipeline.cost_model.ranking import LIMITS, PARTS
 
-    own = {name: value for name, value in candidate.knobs.items() if name not in shared}
+    knobs = {name: value for name, value in candidate.knobs.items() if name not in shared}
     times = {name: f"{candidate.times[name]:.1f}" for name in (*PARTS, *LIMITS) if name in candidate.times}
     return {
         "": number,
@@ -75,7 +75,7 @@ def _row(number: int, candidate: Candidate, shared: Mapping[str, int | str]) -> 
         "waves": f"{candidate.waves:.2f}",
         **times,
         "bound": candidate.bound,
-        "knobs": knobs_text(own),
+        "knobs": knobs_text(knobs),
     }
 
 

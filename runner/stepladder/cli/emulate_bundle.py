@@ -114,8 +114,8 @@ class Front:
             for role, argument in zip(self.roles, self.bound.arguments)
         ]
         outcome = self.bound.run(arrays, **options)
-        held = {role: array for role, array in zip(self.roles, outcome.arguments) if role not in operands}
-        return {role: array for role, array in held.items() if array is not None}, outcome
+        by_role = {role: array for role, array in zip(self.roles, outcome.arguments) if role not in operands}
+        return {role: array for role, array in by_role.items() if array is not None}, outcome
 
 
 class _Executor:
@@ -149,15 +149,15 @@ class _Executor:
                 operands[role] = argument.poison()
         self.front_findings = []
         for kernel in self.front:
-            written, outcome = kernel.run(operands, self.options)
-            operands |= written
+            workspaces, outcome = kernel.run(operands, self.options)
+            operands |= workspaces
             self.front_findings += outcome.findings
         self.outcome = self.bound.run([operands[role] for role in self.roles], **self.options)
-        held = self.outcome.arguments[self.roles.index("c")]
-        assert held is not None
-        return held
+        result = self.outcome.arguments[self.roles.index("c")]
+        assert result is not None
+        return result
 
     def results(self) -> list[np.ndarray]:
         """Returns the results other than C after the last launch, in the order of their roles."""
-        held = dict(zip(self.roles, self.outcome.arguments))
-        return [array for role in sorted(held) if role.startswith("r") and (array := held[role]) is not None]
+        by_role = dict(zip(self.roles, self.outcome.arguments))
+        return [array for role in sorted(by_role) if role.startswith("r") and (array := by_role[role]) is not None]

@@ -41,10 +41,10 @@ def is_ptx(text: str, name: str) -> bool:
 
 def _bundle_of(args: argparse.Namespace) -> str | None:
     """Returns the bundle that says how a kernel is launched, None where the options say it."""
-    given = [option for option in kernel_options.given(args) if option != "--kernel"]
-    if args.bundle is not None and given:
-        raise StepladderError(f"--bundle gives the launch of the kernel: leave out {given[0]}")
-    if given or args.bundle is not None:
+    options = [option for option in kernel_options.given(args) if option != "--kernel"]
+    if args.bundle is not None and options:
+        raise StepladderError(f"--bundle gives the launch of the kernel: leave out {options[0]}")
+    if options or args.bundle is not None:
         return args.bundle
     folder = Path(args.input).parent
     if args.input != "-" and (folder / _MANIFEST).is_file():
@@ -74,12 +74,12 @@ def run_ptx(args: argparse.Namespace, text: str, name: str) -> int:
     from stepladder.runtime.bundle import read_launch
 
     checks = Checks(args)
-    found = _bundle_of(args)
+    bundle = _bundle_of(args)
     module = parse(text, name)
     manifest = program = None
     arrays: dict[int, np.ndarray] = {}
-    if found is not None:
-        manifest, program = read_launch(found)
+    if bundle is not None:
+        manifest, program = read_launch(bundle)
         kernel = Kernel(module, args.kernel or manifest.kernel_name, name)
         launch = Launch.of_manifest(manifest)
         arguments = from_manifest(manifest)
@@ -88,7 +88,7 @@ def run_ptx(args: argparse.Namespace, text: str, name: str) -> int:
         launch, arguments, arrays = _launch_of(args, kernel, None)
     bound = kernel.bound(arguments, launch)
     if manifest is not None and not checks.is_given and not args.inputs:
-        front = [bound_front(manifest, item, Path(found or "")) for item in manifest.front]
+        front = [bound_front(manifest, item, Path(bundle or "")) for item in manifest.front]
         return run_exact(args, name, bound, front, manifest, program)
     with mlir_context() if checks.is_given else contextlib.nullcontext():
         return _run(args, name, bound, arrays, checks, None)
@@ -118,8 +118,8 @@ def _launch_of(args: argparse.Namespace, kernel: Kernel | ModuleKernel, default:
     from stepladder.emulator.core.launched import Launch
     from stepladder.emulator.ptx.arguments import from_texts
 
-    wanted = ("grid", "block") if default is not None else ("grid", "block", "arguments")
-    missing = [name for name in wanted if getattr(args, name) is None]
+    required = ("grid", "block") if default is not None else ("grid", "block", "arguments")
+    missing = [name for name in required if getattr(args, name) is None]
     if missing:
         raise StepladderError(
             f"kernel {kernel.name} needs {' and '.join(f'--{name}' for name in missing)} too",

@@ -23,7 +23,7 @@ _REVERSED = "with the blocks from the last to the first (--reverse-blocks)"
 def run_checked(
     args: argparse.Namespace,
     file: str,
-    checked: Emulation | BoundKernel,
+    program: Emulation | BoundKernel,
     inputs: Sequence[np.ndarray],
     checks: Checks,
     reference: Emulation | None,
@@ -36,7 +36,7 @@ def run_checked(
     Args:
         args: of the command line.
         file: of the program.
-        checked: the function or the kernel.
+        program: the function or the kernel.
         inputs: its arguments.
         checks: what its outputs are compared with.
         reference: what computes the expected outputs, None where nothing does.
@@ -51,7 +51,7 @@ def run_checked(
     timeline = Timeline() if args.trace else None
     sanitize = not args.no_sanitize
     with LaunchProgress() as progress:
-        outcome = checked.run(
+        outcome = program.run(
             inputs,
             sanitize=sanitize,
             max_steps=args.max_steps,
@@ -61,17 +61,17 @@ def run_checked(
             processes=args.jobs,
         )
     written = written_arguments(inputs, outcome)
-    outcome.findings += checks.compare(outcome, checked, reference, inputs)
+    outcome.findings += checks.compare(outcome, program, reference, inputs)
     if sanitize and outcome.blocks_meet and not args.reverse_blocks and not outcome.findings:
         with LaunchProgress() as progress:
-            again = checked.run(inputs, count=False, max_steps=args.max_steps, progress=progress, reverses_blocks=True)
-        outcome.findings += _reversed([*again.findings, *checks.compare(again, checked, reference, inputs)])
-        outcome.left_out += again.left_out
+            second = program.run(inputs, count=False, max_steps=args.max_steps, progress=progress, reverses_blocks=True)
+        outcome.findings += _reversed([*second.findings, *checks.compare(second, program, reference, inputs)])
+        outcome.left_out += second.left_out
     return finish(
         args,
         Run(
             file,
-            checked.function.name,
+            program.function.name,
             outcome,
             written=written,
             timeline=timeline,

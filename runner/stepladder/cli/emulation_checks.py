@@ -28,13 +28,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         parser: of `stepladder emulate`.
     """
     group = parser.add_argument_group("expected outputs")
-    expected = group.add_mutually_exclusive_group()
-    expected.add_argument(
+    exclusive = group.add_mutually_exclusive_group()
+    exclusive.add_argument(
         "--expect",
         metavar="N=FILE.npy,...",
         help="expected arrays, by the number of the argument; results are numbered after the arguments",
     )
-    expected.add_argument(
+    exclusive.add_argument(
         "--reference",
         metavar="[FILE.mlir:]NAME",
         help="function of the same file or of another one, for example in linalg form, that computes the expected "
@@ -138,7 +138,7 @@ class Checks:
     def compare(
         self,
         outcome: Outcome,
-        checked: Emulation | BoundKernel,
+        program: Emulation | BoundKernel,
         reference: Emulation | None,
         inputs: Sequence[np.ndarray],
     ) -> list[Finding]:
@@ -146,26 +146,26 @@ class Checks:
 
         Args:
             outcome: of the run that is checked.
-            checked: what was run.
+            program: what was run.
             reference: as `reference` returns it; the context of its module is current.
             inputs: what the arguments held before the run.
         """
         from stepladder.emulator.core import expected
 
-        found = expected.compare_with_files(outcome, self.files, self.tolerance)
+        findings = expected.compare_with_files(outcome, self.files, self.tolerance)
         if reference is not None:
-            outputs = expected.reference_outputs(checked, reference, self._given(checked, inputs))
-            found += expected.compare_with_reference(outcome, inputs, outputs, self.tolerance)
-        return found
+            outputs = expected.reference_outputs(program, reference, self._given(program, inputs))
+            findings += expected.compare_with_reference(outcome, inputs, outputs, self.tolerance)
+        return findings
 
-    def _given(self, checked: Emulation | BoundKernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def _given(self, program: Emulation | BoundKernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Returns what the reference is given: the inputs, but other values for outputs, which are not initialized."""
         import numpy as np
 
-        arguments = getattr(checked, "arguments", [])
-        given = list(inputs)
+        arguments = getattr(program, "arguments", [])
+        arrays = list(inputs)
         for number, argument in enumerate(arguments):
             if argument.is_output:
-                random = np.random.default_rng(number).integers(1, 100, given[number].shape)
-                given[number] = random.astype(given[number].dtype)
-        return given
+                random = np.random.default_rng(number).integers(1, 100, arrays[number].shape)
+                arrays[number] = random.astype(arrays[number].dtype)
+        return arrays

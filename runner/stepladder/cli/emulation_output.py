@@ -39,7 +39,7 @@ def load_array(path: str) -> np.ndarray:
     try:
         # Mapped first: what the header says is held against the size of the file before memory is taken.
         with np.errstate(over="ignore"):  # of sizes, about which an error follows
-            mapped = np.lib.format.open_memmap(path, mode="r")
+            array = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
         raise StepladderError(f"cannot read input '{path}': {reason(error)}") from None
     except (
@@ -52,8 +52,8 @@ def load_array(path: str) -> np.ndarray:
         tokenize.TokenError,
     ) as error:  # the header is parsed as Python
         raise StepladderError(f"input '{path}' is not a file of NumPy (.npy): {shorten(reason(error))}") from None
-    host_memory.require(mapped.nbytes, f"input '{path}'")
-    return np.array(mapped)
+    host_memory.require(array.nbytes, f"input '{path}'")
+    return np.array(array)
 
 
 def save_arrays(folder: str, arrays: dict[str, np.ndarray]) -> None:
@@ -161,12 +161,12 @@ def summary(name: str, outcome: Outcome, *, sanitized: bool) -> str:
         outcome: of the run.
         sanitized: whether races and the like were looked for.
     """
-    found = f"{len(outcome.findings)}" if outcome.findings else "none"
+    findings = f"{len(outcome.findings)}" if outcome.findings else "none"
     if not sanitized:
-        found = f"{found}, races and the like not looked for" if outcome.findings else "not looked for"
+        findings = f"{findings}, races and the like not looked for" if outcome.findings else "not looked for"
     elif outcome.left_out:
-        found += f", and {outcome.left_out} more that are not shown"
-    return f"@{name}: {outcome.steps} ops in {outcome.seconds:.2f} s, findings: {found}"
+        findings += f", and {outcome.left_out} more that are not shown"
+    return f"@{name}: {outcome.steps} ops in {outcome.seconds:.2f} s, findings: {findings}"
 
 
 @dataclass(frozen=True)
@@ -207,8 +207,10 @@ def finish(args: argparse.Namespace, run: Run) -> int:
 
     outcome, report = run.outcome, run.report
     if args.output:
-        held = {f"argument{number}": array for number, array in enumerate(outcome.arguments) if array is not None}
-        save_arrays(args.output, {**held, **{f"result{number}": array for number, array in enumerate(outcome.results)}})
+        arrays = {f"argument{number}": array for number, array in enumerate(outcome.arguments) if array is not None}
+        save_arrays(
+            args.output, {**arrays, **{f"result{number}": array for number, array in enumerate(outcome.results)}}
+        )
     passed = not outcome.findings and (report is None or report.passed)
     with text_for_people(args.json):
         print_outcome(outcome)

@@ -111,8 +111,8 @@ def _checked(args: argparse.Namespace, bundle: FunctionBundle) -> tuple[list[Che
 
         try:
             return _on_emulator(args, bundle, cause(error), {"max_steps": EMULATED_STEPS})
-        except TooManySteps as other:
-            notes = [*error.notes, f"{other.message}; --backend emulator runs it all"]
+        except TooManySteps as second_error:
+            notes = [*error.notes, f"{second_error.message}; --backend emulator runs it all"]
             raise StepladderError(error.message, notes=notes, status=NOT_EXECUTED) from None
 
 
@@ -135,10 +135,10 @@ def _on_emulator(
     )
     function = EmulatedFunction(bundle, options)
     reports = check_function(bundle, function, args.seed)
-    found = list(dict.fromkeys(finding.render() for finding in function.findings))
+    findings = list(dict.fromkeys(finding.render() for finding in function.findings))
     return reports, {
         "backend": "emulator",
-        "findings": found,
+        "findings": findings,
         "seconds": function.seconds,
         "steps": function.steps,
     }

@@ -92,8 +92,8 @@ def guarded(command: Callable[[], int], *, verbose: bool = False) -> int:
     except OSError as error:
         # Files have messages of their own where they are read and written; only the standard streams are left.
         _drop(1)
-        what = f"access '{error.filename}'" if error.filename is not None else "write the output"
-        _say(f"error: cannot {what}: {reason(error)}")
+        action = f"access '{error.filename}'" if error.filename is not None else "write the output"
+        _say(f"error: cannot {action}: {reason(error)}")
         return BAD_INPUT
 
 

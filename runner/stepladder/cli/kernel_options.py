@@ -84,11 +84,11 @@ def read_files(texts: list[str]) -> tuple[list[str], dict[int, np.ndarray]]:
     Raises:
         StepladderError: a file that is no array, or one of another type than NumPy's own.
     """
-    found, arrays = [], {}
+    arguments, arrays = [], {}
     for number, text in enumerate(texts):
         file = _FILE.fullmatch(text)
         if file is None:
-            found.append(text)
+            arguments.append(text)
             continue
         array = load_array(file["path"])
         type_ = _TYPES.get(array.dtype.str[1:])
@@ -98,8 +98,8 @@ def read_files(texts: list[str]) -> tuple[list[str], dict[int, np.ndarray]]:
                 "the file by --inputs"
             )
         if not array.shape:
-            found.append(f"{array.item()}:{type_}")
+            arguments.append(f"{array.item()}:{type_}")
             continue
-        found.append("x".join(map(str, array.shape)) + f"x{type_}{file['box'] or ''}")
+        arguments.append("x".join(map(str, array.shape)) + f"x{type_}{file['box'] or ''}")
         arrays[number] = array
-    return found, arrays
+    return arguments, arrays

@@ -140,9 +140,9 @@ def _check_each_step(text: str, name: str, request: Request) -> None:
     if program is not None:  # a program of tiles is checked as it is
         problem = program.understood()[1].problem
     elif not pipeline.whole_function:
-        found = find_matmul(select(parse_payload(text, name), request.function).module).problem
-        problem = matmul.small_problem(found, choose_knobs(pipeline, request))
-        is_small = problem == found
+        whole_problem = find_matmul(select(parse_payload(text, name), request.function).module).problem
+        problem = matmul.small_problem(whole_problem, choose_knobs(pipeline, request))
+        is_small = problem == whole_problem
     described = "the function as it is" if problem is None else problem.describe()
     print(f"checking each step on {described}", file=sys.stderr, flush=True)
     rows: list[dict[str, object]] = []
@@ -217,13 +217,13 @@ def _process(text: str, name: str, args: argparse.Namespace) -> str:
         text = bound_text(stablehlo.lowered(text, name), name, dict(args.sizes), args.function)
         if args.pipeline is not None:
             start, through = (args.step, args.step) if args.step else (args.start, args.through)
-            without = flat(args.without)
-            request = Request(args.pipeline, knob_settings(args), through, start, without, function=args.function)
-            given = text
+            left_out = flat(args.without)
+            request = Request(args.pipeline, knob_settings(args), through, start, left_out, function=args.function)
+            payload = text
             # First over the payload itself, whose refusal is the better message: no step is at fault.
             text = _run_pipeline(text, name, request, args.dump_dir)
             if args.check_each_step:
-                _check_each_step(given, name, request)
+                _check_each_step(payload, name, request)
         else:
             text = text_of(parse_payload(text, name))
         if args.pass_pipeline is not None:
@@ -257,9 +257,9 @@ def _run(args: argparse.Namespace) -> int:
     outputs: list[str] = []
     errors: list[StepladderError] = []
     for chunk in split_input.split(text) if args.split_input_file else [text]:
-        output, wrong = _process_chunk(chunk, name, args)
+        output, mismatches = _process_chunk(chunk, name, args)
         outputs.append(output)
-        errors += wrong
+        errors += mismatches
     # An invalid option is invalid for every part of the input, and reported once.
     for message in dict.fromkeys(error.render(verbose=args.verbose_errors) for error in errors):
         print(message, file=sys.stderr)

@@ -84,10 +84,10 @@ def names(text: str) -> list[str]:
     Raises:
         ArgumentTypeError: there is no name.
     """
-    found = [name.strip() for name in text.split(",") if name.strip()]
-    if not found:
+    items = [name.strip() for name in text.split(",") if name.strip()]
+    if not items:
         raise argparse.ArgumentTypeError(f"'{text}' has no names; expected STEP[,STEP]")
-    return found
+    return items
 
 
 def positive(text: str) -> int:
@@ -141,12 +141,12 @@ class _Named(argparse.Action):
         option_string: str | None = None,
     ) -> None:
         assert isinstance(values, tuple)  # by their types, `setting` and `binding`
-        before = getattr(namespace, self.dest)
+        settings = getattr(namespace, self.dest)
         name, value = values
-        known = dict(before).get(name, value)
-        if known != value:
-            raise argparse.ArgumentError(self, f"{name} is given twice, as {known} and as {value}")
-        setattr(namespace, self.dest, [*before, values])
+        first = dict(settings).get(name, value)
+        if first != value:
+            raise argparse.ArgumentError(self, f"{name} is given twice, as {first} and as {value}")
+        setattr(namespace, self.dest, [*settings, values])
 
 
 _AUTO = "the first of wgmma, mma_sync and wmma that accepts it, or xetile for pvc and bmg"
@@ -360,6 +360,6 @@ class Parser(argparse.ArgumentParser):
         Args:
             message: what is wrong.
         """
-        if found := _CHOICE.search(message):
-            message = message.replace(found[0], found[0] + suggest(found[1], re.findall(r"[\w-]+", found[2])), 1)
+        if match := _CHOICE.search(message):
+            message = message.replace(match[0], match[0] + suggest(match[1], re.findall(r"[\w-]+", match[2])), 1)
         self.exit(BAD_INPUT, f"{self.prog}: error: {message}\nnote: {self.prog} --help lists the options\n")

@@ -67,10 +67,10 @@ class LaunchProgress:
             self._print_line(overall, in_all)
 
     def _print_line(self, done: int, total: int) -> None:
-        passed = self._clock() - self._began
-        left = passed * (total - done) / done
+        elapsed = self._clock() - self._began
+        left = elapsed * (total - done) / done
         print(
-            f"{done} of {total} blocks ({100 * done // total}%) in {describe_seconds(passed)}, about "
+            f"{done} of {total} blocks ({100 * done // total}%) in {describe_seconds(elapsed)}, about "
             f"{describe_seconds(left)} left",
             file=self._file,
             flush=True,

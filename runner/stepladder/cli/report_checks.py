@@ -44,8 +44,8 @@ class Emulated:
     @property
     def passed(self) -> bool | None:
         """Whether no step is wrong; None where none was executed."""
-        known = [report.passed for report in self.reports.values() if report.passed is not None]
-        return all(known) if known else None
+        verdicts = [report.passed for report in self.reports.values() if report.passed is not None]
+        return all(verdicts) if verdicts else None
 
 
 @dataclass
@@ -114,27 +114,27 @@ def _run_steps(reported: Reported, emulated: Emulated, end: float) -> None:
     """Adds the reports of all steps, in the current context; none is begun or goes on after the time `end`."""
     from stepladder.mlir.text import text_of
 
-    found = emulated.reports
-    before: tuple[str, StepReport] | None = None
+    reports = emulated.reports
+    previous: tuple[str, StepReport] | None = None
     check = _checker(reported, end)
-    for number, (name, dumped) in enumerate(reported.dumps.items()):
+    for number, (name, dump) in enumerate(reported.dumps.items()):
         # The payload as the steps begin with it: one function, whose constants are arguments.
-        step, text = step_of(name), dumped if number else text_of(_payload(reported))
-        if before is not None and before[0] == text:
-            found[name] = dataclasses.replace(before[1], step=step, seconds=0.0, is_unchanged=True)
+        step, text = step_of(name), dump if number else text_of(_payload(reported))
+        if previous is not None and previous[0] == text:
+            reports[name] = dataclasses.replace(previous[1], step=step, seconds=0.0, is_unchanged=True)
             continue
         print(f"{reported.name}: emulating {name}, {number + 1} of {len(reported.dumps)}", file=sys.stderr, flush=True)
         try:
             if time.monotonic() > end:
                 raise _OutOfTimeError
-            found[name] = check(step, text, name)
+            reports[name] = check(step, text, name)
         except _OutOfTimeError:
             emulated.note = (
                 f"The steps from {step} on were not run on the emulator: after {LONGEST:.0f} s, --emulate small ends; "
                 "--emulate always runs them all."
             )
             return
-        before = text, found[name]
+        previous = text, reports[name]
 
 
 def _checker(reported: Reported, end: float) -> Callable[[str, str, str], StepReport]:
@@ -149,10 +149,10 @@ def _checker(reported: Reported, end: float) -> Callable[[str, str, str], StepRe
     problem, reference = _known(reported)
 
     def check(step: str, text: str, name: str) -> StepReport:
-        with LaunchProgress() as shown:
+        with LaunchProgress() as launch_progress:
 
             def progress(done: int, total: int) -> None:
-                shown(done, total)
+                launch_progress(done, total)
                 if done < total and time.monotonic() > end:
                     raise _OutOfTimeError
 
@@ -249,22 +249,24 @@ def predicted(reported: Reported) -> tuple[Table | None, str]:
         from stepladder.pipeline.request import Request
 
         # Of a bundle it is not known which knobs were set.
-        asked = reported.request or Request(manifest.pipeline, {}, without=manifest.without, constant_weights=True)
+        base_request = reported.request or Request(
+            manifest.pipeline, {}, without=manifest.without, constant_weights=True
+        )
         request = dataclasses.replace(
-            asked,
-            pipeline=manifest.pipeline if asked.pipeline == AUTO else asked.pipeline,
-            settings={**asked.settings, "target": manifest.target},
+            base_request,
+            pipeline=manifest.pipeline if base_request.pipeline == AUTO else base_request.pipeline,
+            settings={**base_request.settings, "target": manifest.target},
             function=manifest.function or None,
             tuned=True,
         )
         with mlir_context():
             name, text = next(iter(reported.dumps.items()))
-            (found,) = explanation.explain(text, name, request, CANDIDATES)
+            (ranking,) = explanation.explain(text, name, request, CANDIDATES)
     except StepladderError as error:
         return None, f"No predicted times: {error.message}."
-    shared, rows = candidate_rows(found.candidates)
-    title = f"Predicted times on {found.found.gpu.name} in us, the first of {found.settings} settings"
-    return Table(f"{title}; all have {shared}" if shared else title, rows), found.found.note
+    shared, rows = candidate_rows(ranking.candidates)
+    title = f"Predicted times on {ranking.found.gpu.name} in us, the first of {ranking.settings} settings"
+    return Table(f"{title}; all have {shared}" if shared else title, rows), ranking.found.note
 
 
 def measure(reported: Reported, *, launches: bool) -> Measured:
@@ -331,5 +333,5 @@ def word(*answers: bool | None) -> str:
     Args:
         answers: whether a check passed, None for one that was not made.
     """
-    known = [answer for answer in answers if answer is not None]
-    return verdict(all(known)) if known else ""
+    verdicts = [answer for answer in answers if answer is not None]
+    return verdict(all(verdicts)) if verdicts else ""

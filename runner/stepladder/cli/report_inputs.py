@@ -97,8 +97,8 @@ def compile_payload(path: str, request: Request, sizes: Mapping[str, int], from_
             built = any_payload.build_any(text, name, request)
             compiled = built.bundle if isinstance(built, build.FunctionBuild) else built.bundle(name)
         if isinstance(built, build.FunctionBuild):
-            found = _function(name, built.bundle, built.dumps, lambda folder: built.stages.get(folder, {}))
-            return [dataclasses.replace(item, summaries=summaries) for item in found]
+            items = _function(name, built.bundle, built.dumps, lambda folder: built.stages.get(folder, {}))
+            return [dataclasses.replace(item, summaries=summaries) for item in items]
         return [Reported(name, compiled, built.run.dumps(), _sources(built.run, from_option), summaries, request)]
 
 
@@ -113,20 +113,20 @@ def summary_of(step: str, reported: Reported) -> str:
 
     if step in reported.summaries:
         return reported.summaries[step]
-    found = sorted(transforms_dir().rglob(f"steps/**/{step}.mlir")) if step.isidentifier() else []
-    return head_comment(found[0]) if found else ""
+    scripts = sorted(transforms_dir().rglob(f"steps/**/{step}.mlir")) if step.isidentifier() else []
+    return head_comment(scripts[0]) if scripts else ""
 
 
 def _function(name: str, bundle: FunctionBundle, dumps: Dumps, dumps_of: Callable[[str], Dumps]) -> list[Reported]:
-    found = [Reported(name, bundle, dumps)]
+    items = [Reported(name, bundle, dumps)]
     launches = {launch.folder: launch for launch in bundle.manifest.launches}
     for folder, launch in launches.items():
-        where = f"{name}: {folder}"
+        title = f"{name}: {folder}"
         if launch.kernel is not None:
-            found.append(Reported(where, launch.kernel, bundle.plain(launch).ir, is_part=True))
+            items.append(Reported(title, launch.kernel, bundle.plain(launch).ir, is_part=True))
         else:
-            found.append(Reported(where, bundle.matmul(launch), dumps_of(folder), is_part=True))
-    return found
+            items.append(Reported(title, bundle.matmul(launch), dumps_of(folder), is_part=True))
+    return items
 
 
 def _dumps(folder: Path) -> Dumps:

@@ -121,7 +121,7 @@ def elided(text: str) -> str:
     Args:
         text: the IR.
     """
-    text = _CONSTANT.sub(lambda found: found[0] if len(found[0]) < _LONG else _ELIDED, text)
+    text = _CONSTANT.sub(lambda match: match[0] if len(match[0]) < _LONG else _ELIDED, text)
     return _BLOB.sub('"0x..."', text)
 
 
@@ -146,30 +146,30 @@ def _section(number: int, section: Section) -> Iterable[str]:
     yield from _lines(section.lines)
     for table in section.tables:
         yield from _table(table)
-    before: Step | None = None
-    shown = ""
+    previous: Step | None = None
+    target = ""
     for place, step in enumerate(section.steps):
         anchor = f"s{number}-{place}"
-        is_same = before is not None and before.text == step.text
-        shown = shown if is_same else anchor
-        yield from _step(anchor, step, before, shown)
-        before = step
+        is_same = previous is not None and previous.text == step.text
+        target = target if is_same else anchor
+        yield from _step(anchor, step, previous, target)
+        previous = step
     yield "</section>"
 
 
-def _step(anchor: str, step: Step, before: Step | None, shown: str) -> Iterable[str]:
-    """Yields the lines of a step; `shown` is the anchor of the step that shows its IR."""
+def _step(anchor: str, step: Step, previous: Step | None, target: str) -> Iterable[str]:
+    """Yields the lines of a step; `target` is the anchor of the step that shows its IR."""
     text = elided(step.text)
-    diff = _diff(before, step.name, text) if before is not None and shown == anchor else []
+    diff = _diff(previous, step.name, text) if previous is not None and target == anchor else []
     added, removed = (sum(line.startswith(sign) for line in diff[2:]) for sign in "+-")
-    change = f"+{added} -{removed}" if diff else f"{text.count(chr(10))} lines" if before is None else "unchanged"
+    change = f"+{added} -{removed}" if diff else f"{text.count(chr(10))} lines" if previous is None else "unchanged"
     yield f'<details id="{anchor}"><summary><code>{escape(step.name)}</code> {escape(step.summary)} '
     yield f'<span class="dim">{change}</span> {_verdict(step.verdict)}</summary>'
     yield from _lines(step.lines)
     for table in step.tables:
         yield from _table(table)
-    if shown != anchor:
-        yield f'<p>The step leaves the <a href="#{shown}">IR</a> as it is.</p></details>'
+    if target != anchor:
+        yield f'<p>The step leaves the <a href="#{target}">IR</a> as it is.</p></details>'
         return
     if diff:
         yield "<details><summary>difference to the step before</summary>"
@@ -178,9 +178,9 @@ def _step(anchor: str, step: Step, before: Step | None, shown: str) -> Iterable[
     yield f"<pre>{escape(text)}</pre></details>"
 
 
-def _diff(before: Step, name: str, text: str) -> list[str]:
-    old = elided(before.text).splitlines()
-    return list(difflib.unified_diff(old, text.splitlines(), before.name, name, lineterm=""))
+def _diff(previous: Step, name: str, text: str) -> list[str]:
+    old = elided(previous.text).splitlines()
+    return list(difflib.unified_diff(old, text.splitlines(), previous.name, name, lineterm=""))
 
 
 def _marked(line: str) -> str:

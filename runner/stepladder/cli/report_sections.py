@@ -140,15 +140,15 @@ def _by_step(emulated: Emulated) -> Table | None:
 
 
 def _steps(reported: Reported, emulated: Emulated) -> list[Step]:
-    found = []
+    steps = []
     for name, text in reported.dumps.items():
         step, report = step_of(name), emulated.reports.get(name)
-        summary = "The payload." if step == "input" and not found else summary_of(step, reported)
-        shown = report is not None and not report.is_unchanged and report.counters is not None
-        tables = counter_tables(report.counters) if shown and report is not None and report.counters else []
+        summary = "The payload." if step == "input" and not steps else summary_of(step, reported)
+        has_counters = report is not None and not report.is_unchanged and report.counters is not None
+        tables = counter_tables(report.counters) if has_counters and report is not None and report.counters else []
         verdict = word(report.passed) if report is not None else ""
-        found.append(Step(name.removesuffix(".mlir"), summary, text, verdict, _said(report), tables))
-    return found
+        steps.append(Step(name.removesuffix(".mlir"), summary, text, verdict, _said(report), tables))
+    return steps
 
 
 def _said(report: StepReport | None) -> list[str]:

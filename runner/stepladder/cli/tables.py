@@ -61,9 +61,9 @@ def print_table(rows: list[dict[str, object]], *, title: str | None = None, file
         console.print(table)
         return
     console.width = console.measure(table, options=console.options.update(max_width=100_000)).maximum
-    with console.capture() as printed:
+    with console.capture() as capture:
         console.print(table)
-    out.write("".join(f"{line.rstrip()}\n" for line in printed.get().splitlines()))
+    out.write("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
 
 
 def _is_number(cell: object) -> bool:
@@ -90,11 +90,11 @@ def _least_width(rows: list[dict[str, object]]) -> int:
 def _paragraphs(rows: list[dict[str, object]], title: str | None, width: int) -> str:
     """Returns a paragraph for each row: titles of columns, each with its cell."""
     texts = ["; ".join(f"{column} {cell}".strip() for column, cell in row.items() if str(cell)) for row in rows]
-    wrapped = [
+    paragraphs = [
         textwrap.fill(text, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
         for text in texts
     ]
-    return "\n\n".join([*([textwrap.fill(title, width)] if title else []), *wrapped]) + "\n\n"
+    return "\n\n".join([*([textwrap.fill(title, width)] if title else []), *paragraphs]) + "\n\n"
 
 
 def _plain(rows: list[dict[str, object]], numbers: list[bool], title: str | None, rule: str) -> str | None:

@@ -31,7 +31,7 @@ def expected_errors(text: str, name: str) -> list[Expected]:
     Raises:
         StepladderError: an annotation of another form, or of a note, a remark or a warning.
     """
-    found = []
+    errors = []
     for number, line in enumerate(text.splitlines(), start=1):
         if not _ANNOTATION.search(line):
             continue
@@ -46,8 +46,8 @@ def expected_errors(text: str, name: str) -> list[Expected]:
             )
         place, message = match.groups()
         at = None if place == "unknown" else number + (_OFFSETS[place] if place in _OFFSETS else int(place))
-        found.append(Expected(number, at, message))
-    return found
+        errors.append(Expected(number, at, message))
+    return errors
 
 
 def mismatches(expected: list[Expected], error: StepladderError | None, name: str) -> list[StepladderError]:
@@ -59,15 +59,15 @@ def mismatches(expected: list[Expected], error: StepladderError | None, name: st
         name: the payload's file, for messages, and to tell its lines from those of scripts.
     """
     missing = list(expected)
-    unexpected = error
+    diagnostic = error
     if error is not None:
         line = _line(error, name)
         for candidate in missing:
             if candidate.line == line and candidate.text in error.message:
                 missing.remove(candidate)
-                unexpected = None
+                diagnostic = None
                 break
-    found = [
+    errors = [
         StepladderError(
             f"expected error '{candidate.text}' "
             + (f"at line {candidate.line}" if candidate.line else "without a line of the input")
@@ -77,17 +77,17 @@ def mismatches(expected: list[Expected], error: StepladderError | None, name: st
         )
         for candidate in missing
     ]
-    if unexpected is not None:
-        found.append(
+    if diagnostic is not None:
+        errors.append(
             StepladderError(
-                f"unexpected error: {unexpected.message}",
-                location=unexpected.location,
-                notes=unexpected.notes,
+                f"unexpected error: {diagnostic.message}",
+                location=diagnostic.location,
+                notes=diagnostic.notes,
                 status=FAILED,
-                traceback=unexpected.traceback,
+                traceback=diagnostic.traceback,
             )
         )
-    return found
+    return errors
 
 
 def _line(error: StepladderError, name: str) -> int | None:

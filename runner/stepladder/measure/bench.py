@@ -83,7 +83,7 @@ def bench_bundles(
     problem = _one_problem(bundles)
     if rounds < MINIMUM_ROUNDS:
         raise StepladderError(f"at least {MINIMUM_ROUNDS} rounds are needed for a median with a spread, got {rounds}")
-    named = dict(zip(_unique_names(bundles), bundles, strict=True))
+    by_name = dict(zip(_unique_names(bundles), bundles, strict=True))
     # Before the GPU is opened.
     if baseline == "cublas":
         refuse_unsupported(problem)
@@ -103,7 +103,7 @@ def bench_bundles(
             "checked": check,
             **({} if keeps_early else {"written_weights": True}),
         }
-        launches, result["bundles"] = _load(device, named, copies, check=check, keeps_early=keeps_early)
+        launches, result["bundles"] = _load(device, by_name, copies, check=check, keeps_early=keeps_early)
         if rotate:
             result["rotation"] = _rotation(problem, count, card["l2_bytes"])
         operands = copies
@@ -115,8 +115,8 @@ def bench_bundles(
             if check:
                 alone = problem.alone
                 _require_exact("cublas", operands[0], launches["cublas"][0], matmul_program(alone), alone)
-        resets = [prepare_data(each, bundles[0].constants()) for each in copies]
-        resets += [prepare_data(each) for each in operands if each not in copies]
+        resets = [prepare_data(buffers, bundles[0].constants()) for buffers in copies]
+        resets += [prepare_data(buffers) for buffers in operands if buffers not in copies]
         restore, restore_every = _reset_all(resets, count)
         contestants = [
             Contestant(name, problem.flops, in_turn(of_copies), restore, restore_every, count)
@@ -140,14 +140,14 @@ def _load(
     """Loads kernels and, with `check`, runs the exact check of each. Returns the functions that launch each one on each
     copy of the operands, and what a result says of the kernels, by name."""
     launches: dict[str, list[Launch]] = {}
-    described: dict[str, dict[str, Any]] = {}
+    descriptions: dict[str, dict[str, Any]] = {}
     for name, bundle in bundles.items():
         kernel = device.load(bundle)
-        launches[name] = [each.launcher(kernel, bundle, keeps_early=keeps_early) for each in copies]
-        described[name] = describe_bundle(bundle) | _loaded(kernel)
+        launches[name] = [buffers.launcher(kernel, bundle, keeps_early=keeps_early) for buffers in copies]
+        descriptions[name] = describe_bundle(bundle) | _loaded(kernel)
         if check:
             _require_exact(name, copies[0], launches[name][0], bundle.expected(), bundle.manifest.problem)
-    return launches, described
+    return launches, descriptions
 
 
 def _loaded(kernel: Kernel) -> dict[str, Any]:
@@ -160,15 +160,15 @@ def _loaded(kernel: Kernel) -> dict[str, Any]:
 
 
 def _ceiling(device: Device, problem: Problem) -> tuple[Contestant, dict[str, Any]]:
-    """Returns the fastest loop of `mma.sync` as a contestant, and what a result says of it."""
+    """Returns the fastest loop of `mma.sync` as a contestant, and its description in a result."""
     limit = measure_ceiling(device, problem.acc_type, _compute_type(problem))
-    described = {
+    description = {
         "name": "ceiling",
         "warps": limit.warps,
         "tflops": limit.tflops,
         "tflops_by_warps": {str(warps): rate for warps, rate in limit.tflops_by_warps.items()},
     }
-    return Contestant("ceiling", limit.flops, limit.enqueue), described
+    return Contestant("ceiling", limit.flops, limit.enqueue), description
 
 
 def _say(line: str) -> None:
@@ -199,7 +199,7 @@ def _cublas(
     problem: Problem, operands: Sequence[MatmulBuffers], *, fast_accum: bool
 ) -> tuple[list[Launch], dict[str, str]]:
     """Returns functions that enqueue the library's products of each copy of the operands, and its description."""
-    libraries = [cublas(each, fast_accum=fast_accum) for each in operands]
+    libraries = [cublas(buffers, fast_accum=fast_accum) for buffers in operands]
     description = {"name": "cublas", "provider": libraries[0].provider}
     if problem.has_epilogue or problem.is_prepared:
         description["computes"] = MATMUL_ALONE
@@ -212,15 +212,15 @@ Reset = tuple[Callable[[], None] | None, int | None]
 
 
 def _reset_all(resets: Sequence[Reset], copies: int) -> Reset:
-    """Returns what `prepare_data` does for one copy of the operands, for all of them, which launches take in turn."""
-    known = [reset for reset, _ in resets if reset is not None]
-    every = resets[0][1]
+    """Combines the resets of all copies of the operands, which the launches use in turn; see `prepare_data`."""
+    functions = [reset for reset, _ in resets if reset is not None]
+    period = resets[0][1]
 
     def restore() -> None:
-        for reset in known:
+        for reset in functions:
             reset()
 
-    return restore if known else None, None if every is None else every * copies
+    return restore if functions else None, None if period is None else period * copies
 
 
 def by_problem(bundles: Sequence[Bundle]) -> list[list[Bundle]]:
@@ -276,9 +276,9 @@ def prepare_data(buffers: MatmulBuffers, constants: Mapping[str, np.ndarray] | N
     """
     problem = buffers.problem
     a, b, c = random_inputs(problem, SEED)
-    found = constants or {}
-    buffers.a.upload(found.get("a", a))
-    buffers.b.upload(found.get("a" if problem.b_is_a else "b", b))
+    weights = constants or {}
+    buffers.a.upload(weights.get("a", a))
+    buffers.b.upload(weights.get("a" if problem.b_is_a else "b", b))
     buffers.c.upload(c)
     for buffer, array in zip(buffers.further, further_inputs(problem, SEED)):
         buffer.upload(array)

@@ -90,10 +90,10 @@ def find_instruction(compute_type: str, acc_type: str) -> Instruction:
         StepladderError: there is no such form; the message lists those that exist.
     """
     if (compute_type, acc_type) not in INSTRUCTIONS:
-        known = ", ".join(f"{products} with {accumulator} accumulation" for products, accumulator in INSTRUCTIONS)
+        listing = ", ".join(f"{products} with {accumulator} accumulation" for products, accumulator in INSTRUCTIONS)
         raise StepladderError(
             f"there is no mma.sync of {compute_type} products with {acc_type} accumulation, and so no "
-            f"ceiling; there is one of {known}"
+            f"ceiling; there is one of {listing}"
         )
     return INSTRUCTIONS[compute_type, acc_type]
 

@@ -62,8 +62,8 @@ def prepare(buffers: MatmulBuffers, compute_type: str, *, fast_accum: bool) -> t
         """Returns address, type and leading dimension of an operand, and in a batch the stride from one matrix to the
         next, 0 where it has one matrix."""
         stride = math.prod(shape[-2:]) if len(shape) > 2 else 0
-        own: tuple[int, ...] = (buffer.address, data_type(type_name), shape[len(shape) - 1])
-        return own if problem.batch is None else (*own, stride)
+        description: tuple[int, ...] = (buffer.address, data_type(type_name), shape[len(shape) - 1])
+        return description if problem.batch is None else (*description, stride)
 
     arguments = (
         getattr(library.Operation, OPERATIONS[problem.b_layout]),

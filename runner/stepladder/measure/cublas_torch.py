@@ -64,8 +64,8 @@ def prepare(buffers: MatmulBuffers, compute_type: str, *, fast_accum: bool) -> t
     stream = torch.cuda.ExternalStream(device.stream, device=place)
 
     def tensor(buffer: Buffer, element: ElementType, shape: tuple[int, ...], layout: str) -> _Tensor:
-        stored = torch.as_tensor(buffer, device=place).view(getattr(torch, TORCH_TYPES[element.name])).view(shape)
-        matrices = stored if layout == "row" else stored.transpose(-1, -2)
+        tensor_ = torch.as_tensor(buffer, device=place).view(getattr(torch, TORCH_TYPES[element.name])).view(shape)
+        matrices = tensor_ if layout == "row" else tensor_.transpose(-1, -2)
         is_broadcast = problem.batch is not None and len(shape) == 2
         return matrices.expand(problem.batch, -1, -1) if is_broadcast else matrices
 

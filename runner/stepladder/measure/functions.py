@@ -59,8 +59,10 @@ def bench_function(
     if rounds < MINIMUM_ROUNDS:
         raise StepladderError(f"at least {MINIMUM_ROUNDS} rounds are needed for a median, got {rounds}")
     name = bundle.path.resolve().name
-    kept = {buffer.number for _, buffer in bundle.manifest.of_kind("argument")}  # launches write results and workspaces
-    with Device() as device, DeviceFunction(device, bundle, kept) as function:
+    arguments = {
+        buffer.number for _, buffer in bundle.manifest.of_kind("argument")
+    }  # launches write results and workspaces
+    with Device() as device, DeviceFunction(device, bundle, arguments) as function:
         if check:
             reports = check_function(bundle, function, SEED, device.ordinal)
             for report in reports:
@@ -89,8 +91,8 @@ def rows_of(result: dict[str, Any]) -> list[dict[str, object]]:
         result: of `bench_function`.
     """
     rows: list[dict[str, object]] = []
-    for mode, measured in result["modes"].items():
-        spread = measured["kernels"][result["bundle"]]["tflops_spread"]
+    for mode, summary in result["modes"].items():
+        spread = summary["kernels"][result["bundle"]]["tflops_spread"]
         rows.append(
             {
                 "mode": mode,

@@ -77,10 +77,10 @@ def _nvml(bus_id: str) -> Monitor | None:
 
     @contextlib.contextmanager
     def watch() -> Iterator[Readings]:
-        readings, ended = Readings(), threading.Event()
+        readings, stop = Readings(), threading.Event()
 
         def poll() -> None:
-            while not ended.wait(INTERVAL_MS / 1e3):
+            while not stop.wait(INTERVAL_MS / 1e3):
                 with contextlib.suppress(Exception):  # one reading that fails is left out
                     readings.taken.append(read())
 
@@ -89,7 +89,7 @@ def _nvml(bus_id: str) -> Monitor | None:
         try:
             yield readings
         finally:
-            ended.set()
+            stop.set()
             thread.join()
 
     return Monitor("nvml", watch)

@@ -48,10 +48,10 @@ def table_rows(result: dict[str, Any]) -> list[dict[str, object]]:
     Args:
         result: of `bench_bundles`, of one problem.
     """
-    others = [result[key]["name"] for key in ("baseline", "ceiling") if key in result]
+    references = [result[key]["name"] for key in ("baseline", "ceiling") if key in result]
     rows: list[dict[str, object]] = []
-    for mode, measured in result["modes"].items():
-        for name, kernel in measured["kernels"].items():
+    for mode, summary in result["modes"].items():
+        for name, kernel in summary["kernels"].items():
             spread = kernel["tflops_spread"]
             row: dict[str, object] = {
                 "mode": mode,
@@ -61,7 +61,7 @@ def table_rows(result: dict[str, Any]) -> list[dict[str, object]]:
             }
             if "clock_mhz" in kernel:
                 row |= {"MHz": f"{kernel['clock_mhz']:.0f}", "W": f"{kernel['power_w']:.0f}"}
-            row |= {f"of {other}": _ratio_cell(measured["ratios"][name].get(other)) for other in others}
+            row |= {f"of {reference}": _ratio_cell(summary["ratios"][name].get(reference)) for reference in references}
             rows.append(row)
     return rows
 

@@ -62,23 +62,25 @@ def summarize(samples: Mapping[str, Sequence[Sample]], references: Sequence[str]
         by name and then by the name of a reference, with the ratio of TFLOP/s within every round (`values`) and its
         `spread`.
     """
-    rates = {name: [sample["tflops"] for sample in taken] for name, taken in samples.items()}
+    rates = {name: [sample["tflops"] for sample in rounds] for name, rounds in samples.items()}
     kernels = {
         name: {
             "tflops": rates[name],
-            "launches": [sample["launches"] for sample in taken],
-            "milliseconds": [sample["milliseconds"] for sample in taken],
+            "launches": [sample["launches"] for sample in rounds],
+            "milliseconds": [sample["milliseconds"] for sample in rounds],
             "tflops_spread": asdict(Spread.of(rates[name])),
-            **_settled(taken),
+            **_settled(rounds),
         }
-        for name, taken in samples.items()
+        for name, rounds in samples.items()
     }
     ratios: dict[str, dict[str, Any]] = {name: {} for name in samples}
-    for name, own in rates.items():
-        for other in references:
-            if other != name:
-                values = [mine / their for mine, their in zip(own, rates[other], strict=True)]
-                ratios[name][other] = {"values": values, "spread": asdict(Spread.of(values))}
+    for name, rate in rates.items():
+        for reference in references:
+            if reference != name:
+                values = [
+                    numerator / denominator for numerator, denominator in zip(rate, rates[reference], strict=True)
+                ]
+                ratios[name][reference] = {"values": values, "spread": asdict(Spread.of(values))}
     return {"kernels": kernels, "ratios": ratios}
 
 

@@ -130,8 +130,8 @@ class Runner:
         Returns:
             The launches, their time and rate.
         """
-        wanted = max(MINIMUM_LAUNCHES, math.ceil(mode.seconds * 1e3 / self.launch_ms))
-        replays = math.ceil(wanted / self.graph.launches)
+        minimum = max(MINIMUM_LAUNCHES, math.ceil(mode.seconds * 1e3 / self.launch_ms))
+        replays = math.ceil(minimum / self.graph.launches)
         segments: list[tuple[Replay, int]] = []
         while replays > 0:
             segments.append((self.graph, min(replays, self.replays_before_restore)))
@@ -179,9 +179,9 @@ def _measure(runner: Runner, mode: Mode, sleep: Callable[[float], None], monitor
         return runner.measure(mode, sleep)
     with monitor.watch() as readings:
         sample = runner.measure(mode, sleep)
-    settled = readings.settled()
-    if settled:
-        sample["clock_mhz"], sample["power_w"] = settled["clock_mhz"], settled["power_w"]
+    clocks = readings.settled()
+    if clocks:
+        sample["clock_mhz"], sample["power_w"] = clocks["clock_mhz"], clocks["power_w"]
     return sample
 
 
@@ -217,7 +217,7 @@ def measure_rounds(
             first = index % len(runners)
             for runner in runners[first:] + runners[:first]:
                 samples[runner.contestant.name].append(_measure(runner, MODES[name], sleep, monitor))
-            latest = ", ".join(f"{kernel} {taken[-1]['tflops']:.1f}" for kernel, taken in samples.items())
+            latest = ", ".join(f"{kernel} {rounds_[-1]['tflops']:.1f}" for kernel, rounds_ in samples.items())
             progress(f"{name}, round {index + 1} of {rounds}: {latest} TFLOP/s")
         references = [name_ for name_ in samples if name_ in REFERENCES or name_ == contestants[0].name]
         result[name] = asdict(MODES[name]) | summarize(samples, references)

@@ -87,9 +87,9 @@ def check_operand(argument: ir.BlockArgument, number: int) -> None:
 
 def _plain(type_: ir.Type) -> str:
     """Returns the text of the accepted type with a type's shape and elements."""
-    shaped = ir.ShapedType(type_)
+    shaped_type = ir.ShapedType(type_)
     kind = "memref" if isinstance(type_, ir.MemRefType) else "tensor"
-    return f"{kind}<{'x'.join(map(str, shaped.shape))}x{shaped.element_type}>"
+    return f"{kind}<{'x'.join(map(str, shaped_type.shape))}x{shaped_type.element_type}>"
 
 
 def check_unused(argument: ir.BlockArgument, number: int) -> None:

@@ -37,10 +37,10 @@ def bind(module: ir.Module, sizes: Mapping[str, int], name: str | None = None) -
     """
     function = _function(module, name)
     block = function.regions[0].blocks[0]
-    bound = _places(function, sizes)
+    extents = _places(function, sizes)
     for number, argument in enumerate(block.arguments):
         if isinstance(argument.type, (ir.RankedTensorType, ir.MemRefType)):
-            _retype(function, argument, {axis: size for (owner, axis), size in bound.items() if owner == number})
+            _retype(function, argument, {axis: size for (owner, axis), size in extents.items() if owner == number})
     _set_type(function)
     try:
         shape_folding.fold(function)
@@ -78,10 +78,10 @@ def dynamic_shapes(module: ir.Module, name: str | None = None) -> list[tuple[str
     except StepladderError:
         return None
     arguments = list(function.regions[0].blocks[0].arguments)
-    shaped = [item for item in arguments if isinstance(item.type, (ir.RankedTensorType, ir.MemRefType))]
-    if all(map(_is_static, (item.type for item in shaped))):
+    tensors = [item for item in arguments if isinstance(item.type, (ir.RankedTensorType, ir.MemRefType))]
+    if all(map(_is_static, (item.type for item in tensors))):
         return None
-    found: list[tuple[str, tuple[int | None, ...]]] = []
+    shapes: list[tuple[str, tuple[int | None, ...]]] = []
     for argument in arguments:
         type_ = argument.type
         if not isinstance(type_, ir.RankedTensorType) or not is_number(type_.element_type):
@@ -91,8 +91,8 @@ def dynamic_shapes(module: ir.Module, name: str | None = None) -> list[tuple[str
                 "accepted: functions of tensors of scalars; of others the sizes are given before, as by --bind",
             )
         shape = tuple(None if type_.is_dynamic_dim(axis) else type_.shape[axis] for axis in range(type_.rank))
-        found.append((name_of(type_.element_type), shape))
-    return found
+        shapes.append((name_of(type_.element_type), shape))
+    return shapes
 
 
 def computes_shapes(module: ir.Module, name: str | None = None) -> bool:
@@ -104,7 +104,9 @@ def computes_shapes(module: ir.Module, name: str | None = None) -> bool:
     """
     # Before `select`, which folds shapes of slices. Those in loops, such as tiles in the dump of a step, are no shapes
     # that the payload computes.
-    computing = {_name_of(each) for each in walk(module, "func.func") if _has_dynamic_results(_outermost(each))}
+    computing = {
+        _name_of(candidate) for candidate in walk(module, "func.func") if _has_dynamic_results(_outermost(candidate))
+    }
     try:
         function = _function(module, name)
     except StepladderError:
@@ -124,7 +126,7 @@ def _outermost(function: ir.Operation) -> list[ir.Operation]:
 def _has_dynamic_results(ops: Iterable[ir.Operation]) -> bool:
     """Tells whether an op makes a tensor whose shape is not static."""
     results = [result for op in ops for result in op.results]
-    return any(isinstance(each.type, ir.RankedTensorType) and not _is_static(each.type) for each in results)
+    return any(isinstance(result.type, ir.RankedTensorType) and not _is_static(result.type) for result in results)
 
 
 def _name_of(function: ir.Operation) -> str:
@@ -132,11 +134,11 @@ def _name_of(function: ir.Operation) -> str:
 
 
 def _function(module: ir.Module, name: str | None) -> ir.Operation:
-    chosen = select(module, name).function
-    found = [each for each in walk(module, "func.func") if _name_of(each) == chosen]
-    if not found:
+    function_name = select(module, name).function
+    functions = [op for op in walk(module, "func.func") if _name_of(op) == function_name]
+    if not functions:
         raise StepladderError("--bind: the payload has no function with a body")
-    return found[0]
+    return functions[0]
 
 
 def _is_static(type_: ir.Type) -> bool:
@@ -146,7 +148,7 @@ def _is_static(type_: ir.Type) -> bool:
 def _places(function: ir.Operation, sizes: Mapping[str, int]) -> dict[tuple[int, int], int]:
     """Returns sizes by argument and dimension."""
     arguments = function.regions[0].blocks[0].arguments
-    found: dict[tuple[int, int], int] = {}
+    extents: dict[tuple[int, int], int] = {}
     for name, size in sizes.items():
         match = _ARGUMENT.fullmatch(name)
         places = [(int(match[1]), int(match[2]))] if match else _places_of_extent(function, name)
@@ -154,16 +156,16 @@ def _places(function: ir.Operation, sizes: Mapping[str, int]) -> dict[tuple[int,
             type_ = arguments[number].type if number < len(arguments) else None
             if not isinstance(type_, (ir.RankedTensorType, ir.MemRefType)) or axis >= type_.rank:
                 raise refuse(function, f"--bind {name}={size}: no argument has this dimension", _ACCEPTED)
-            known = None if type_.is_dynamic_dim(axis) else type_.shape[axis]
-            if (known or found.get((number, axis), size)) != size:
-                other = known or found[number, axis]
+            static_extent = None if type_.is_dynamic_dim(axis) else type_.shape[axis]
+            if (static_extent or extents.get((number, axis), size)) != size:
+                extent = static_extent or extents[number, axis]
                 raise refuse(
                     arguments[number],
-                    f"--bind {name}={size}: dimension {axis} of argument {number} is {other}",
-                    f"accepted: {name}={other}",
+                    f"--bind {name}={size}: dimension {axis} of argument {number} is {extent}",
+                    f"accepted: {name}={extent}",
                 )
-            found[number, axis] = size
-    return found
+            extents[number, axis] = size
+    return extents
 
 
 def _places_of_extent(function: ir.Operation, name: str) -> list[tuple[int, int]]:
@@ -184,7 +186,9 @@ def _places_of_extent(function: ir.Operation, name: str) -> list[tuple[int, int]
         if source is None:
             results = list(ir.AffineMapAttr(map_).value.results)
             places += [
-                (ir.BlockArgument(operand).arg_number, axis) for axis, each in enumerate(results) if each == loop
+                (ir.BlockArgument(operand).arg_number, axis)
+                for axis, expression in enumerate(results)
+                if expression == loop
             ]
     if not places:
         raise refuse(product, f"--bind {name}: no argument of the function is an operand along it", _ACCEPTED)
@@ -196,24 +200,27 @@ def _retype(function: ir.Operation, argument: ir.BlockArgument, sizes: Mapping[i
     old = argument.type
     if _is_static(old):
         return
-    shaped = ir.ShapedType(old)
-    for axis in range(shaped.rank):
-        if shaped.is_dynamic_dim(axis) and axis not in sizes:
+    shaped_type = ir.ShapedType(old)
+    for axis in range(shaped_type.rank):
+        if shaped_type.is_dynamic_dim(axis) and axis not in sizes:
             place = f"arg{argument.arg_number}.{axis}"
             raise refuse(argument, f"{place} has no size: it is {old}", f"--bind {place}=SIZE")
-    shape = [sizes.get(axis, 0) if shaped.is_dynamic_dim(axis) else shaped.shape[axis] for axis in range(shaped.rank)]
-    tensor = ir.RankedTensorType.get(shape, shaped.element_type)
+    shape = [
+        sizes.get(axis, 0) if shaped_type.is_dynamic_dim(axis) else shaped_type.shape[axis]
+        for axis in range(shaped_type.rank)
+    ]
+    tensor = ir.RankedTensorType.get(shape, shaped_type.element_type)
     if isinstance(old, ir.RankedTensorType):
         argument.set_type(tensor)
         _cast(argument, old, ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]), function.location)
         return
-    if not ir.MemRefType(old).layout == ir.AffineMapAttr.get(ir.AffineMap.get_identity(shaped.rank)):
+    if not ir.MemRefType(old).layout == ir.AffineMapAttr.get(ir.AffineMap.get_identity(shaped_type.rank)):
         raise refuse(argument, f"argument {argument.arg_number} is {old}", "accepted: row-major buffers without gaps")
-    argument.set_type(ir.MemRefType.get(shape, shaped.element_type, memory_space=ir.MemRefType(old).memory_space))
-    for read in [use.owner.operation for use in argument.uses if use.owner.name == "bufferization.to_tensor"]:
-        dynamic = read.results[0].type
-        read.results[0].set_type(tensor)
-        _cast(read.results[0], dynamic, ir.InsertionPoint.after(read), read.location)
+    argument.set_type(ir.MemRefType.get(shape, shaped_type.element_type, memory_space=ir.MemRefType(old).memory_space))
+    for to_tensor in [use.owner.operation for use in argument.uses if use.owner.name == "bufferization.to_tensor"]:
+        dynamic = to_tensor.results[0].type
+        to_tensor.results[0].set_type(tensor)
+        _cast(to_tensor.results[0], dynamic, ir.InsertionPoint.after(to_tensor), to_tensor.location)
 
 
 def _cast(value: ir.Value, type_: ir.Type, point: ir.InsertionPoint, location: ir.Location) -> None:
@@ -225,6 +232,6 @@ def _cast(value: ir.Value, type_: ir.Type, point: ir.InsertionPoint, location: i
 def _set_type(function: ir.Operation) -> None:
     """Makes the type of a function that of its arguments and of what it returns."""
     body = function.regions[0].blocks[0]
-    returned = [operand.type for operand in walk(function, "func.return")[-1].operands]
-    types = ir.FunctionType.get([argument.type for argument in body.arguments], returned)
+    result_types = [operand.type for operand in walk(function, "func.return")[-1].operands]
+    types = ir.FunctionType.get([argument.type for argument in body.arguments], result_types)
     function.attributes["function_type"] = ir.TypeAttr.get(types)

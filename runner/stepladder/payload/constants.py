@@ -82,9 +82,9 @@ def lift(function: ir.Operation) -> dict[int, ConstantData]:
         StepladderError: a constant whose elements are not in the payload, or of a type without buffers.
     """
     body = function.regions[0].blocks[0]
-    found: dict[int, ConstantData] = {}
+    constants: dict[int, ConstantData] = {}
     for op in constants_of(function):
-        found[len(body.arguments)] = _data_of(op)
+        constants[len(body.arguments)] = _data_of(op)
         users = users_of(op.results[0])
         source = users[0] if [user.name for user in users] == ["bufferization.to_buffer"] else op
         argument = body.add_argument(source.results[0].type, op.location)
@@ -92,7 +92,7 @@ def lift(function: ir.Operation) -> dict[int, ConstantData]:
         for item in dict.fromkeys((source, op)):
             item.erase()
     set_signature(function)
-    return found
+    return constants
 
 
 def check_constants(constants: Mapping[int, ConstantData], roles: Mapping[int, str]) -> None:

@@ -139,8 +139,8 @@ def check_map(op: ir.Operation, map_: ir.AffineMap) -> None:
         StepladderError: another expression than a loop or 0, or a loop that the map names twice.
     """
     dims = loops_of(map_)
-    others = [expression for expression in map_.results if not isinstance(expression, ir.AffineDimExpr)]
-    is_zero = all(isinstance(other, ir.AffineConstantExpr) and other.value == 0 for other in others)
+    constants = [expression for expression in map_.results if not isinstance(expression, ir.AffineDimExpr)]
+    is_zero = all(isinstance(item, ir.AffineConstantExpr) and item.value == 0 for item in constants)
     if len(set(dims)) < len(dims) or not is_zero:
         raise refuse(
             op,

@@ -21,10 +21,12 @@ def divides_batch(op: ir.Operation) -> bool:
         op: a `tensor.reshape`.
     """
     users = users_of(op.results[0])
-    stored = [user for user in users if user.name == "bufferization.materialize_in_destination"]
-    window = window_of(stored[0].operands[1]) if len(users) == len(stored) == 1 else None
-    given, made = (tuple(ir.RankedTensorType(value.type).shape) for value in (op.operands[0], op.results[0]))
-    return window is not None and bool(window.batch) and window.extents(given) == made
+    stores = [user for user in users if user.name == "bufferization.materialize_in_destination"]
+    window = window_of(stores[0].operands[1]) if len(users) == len(stores) == 1 else None
+    source_shape, result_shape = (
+        tuple(ir.RankedTensorType(value.type).shape) for value in (op.operands[0], op.results[0])
+    )
+    return window is not None and bool(window.batch) and window.extents(source_shape) == result_shape
 
 
 @dataclass
@@ -135,9 +137,9 @@ class Contents:
         Raises:
             StepladderError: several parts, or a part of an argument that only elementwise ops take.
         """
-        noted = self.windows.get(number, [])
-        for window, op in noted:
-            if window != noted[0][0]:
+        windows = self.windows.get(number, [])
+        for window, op in windows:
+            if window != windows[0][0]:
                 raise refuse(op, f"{op.name} accesses a second part of argument {number}, which is {role.upper()}")
             if window is not None and role != "c":
                 raise refuse(
@@ -145,7 +147,7 @@ class Contents:
                     f"{op.name} accesses a part of argument {number}, which is {role.upper()}",
                     "accepted: A, B and C as parts of buffers, and others as whole buffers",
                 )
-        return noted[0][0] if noted else None
+        return windows[0][0] if windows else None
 
     def operand_windows(self, roles: Mapping[int, str]) -> dict[str, Window]:
         """Returns the parts of buffers that A, B and C are, by role, of those that are not whole buffers.
@@ -157,14 +159,14 @@ class Contents:
             StepladderError: as `window_of_argument`.
         """
         reads = [self.values[operand].read for operand in list(self.matmul.operands)[:2] if operand in self.values]
-        found = {role: window_of(read.operands[0]) for role, read in zip("ab", reads) if read is not None}
+        windows = {role: window_of(read.operands[0]) for role, read in zip("ab", reads) if read is not None}
         for number, role in roles.items():
             if role not in ("a", "b", "ab"):
-                found[role] = self.window_of_argument(number, role)
+                windows[role] = self.window_of_argument(number, role)
             for window, op in self.windows.get(number, []):
                 if window is not None and window.batch and role != "c":
                     raise refuse(op, f"{op.name} reads {role.upper()} with several strides between matrices")
-        return {role: window for role, window in found.items() if window is not None}
+        return {role: window for role, window in windows.items() if window is not None}
 
     def store(self, op: ir.Operation, kind: Kind, target: Content) -> None:
         """Notes that an op's output, of which `target` is what it held, holds `kind` from now on.

@@ -55,9 +55,9 @@ def decomposed(module: ir.Module) -> ir.Module:
 
 def _check_padding(op: ir.Operation) -> None:
     extents = [*ir.DenseI64ArrayAttr(op.attributes["static_low"]), *ir.DenseI64ArrayAttr(op.attributes["static_high"])]
-    removed = [extent for extent in extents if extent < 0 and extent != ir.ShapedType.get_dynamic_size()]
-    if removed:
-        text = f"tensor.pad by {min(removed)} elements"
+    negative = [extent for extent in extents if extent < 0 and extent != ir.ShapedType.get_dynamic_size()]
+    if negative:
+        text = f"tensor.pad by {min(negative)} elements"
         raise refuse(op, text, "accepted: tensor.extract_slice, which leaves some out")
 
 

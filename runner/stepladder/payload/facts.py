@@ -156,9 +156,9 @@ def _cost(name: str) -> int:
 
 def _read_matrices(problem: Problem) -> int:
     """Returns how many matrices with the rows of C its elementwise ops read, C among them."""
-    others = (item for number, item in enumerate(problem.epilogue_operands) if number != problem.second_b)
+    operands = (item for number, item in enumerate(problem.epilogue_operands) if number != problem.second_b)
     reads_c = problem.accumulate and (problem.has_epilogue or problem.acc_type != problem.c_type)
-    return sum(item.shape == problem.c_shape for item in others) + reads_c
+    return sum(item.shape == problem.c_shape for item in operands) + reads_c
 
 
 def _source_bits(problem: Problem, source: EpilogueOperand | None, elements: int) -> int:
@@ -204,7 +204,7 @@ def type_facts(module: ir.Module) -> Facts:
     """
     producers = _producers(module)
     consumers = [op for op in walk(module) if _is_consumer(op) and op not in producers]
-    noted, types = _noted(module), _operand_types(module)
+    facts_of_function, types = _noted(module), _operand_types(module)
     facts: Facts = {
         "has_consumer": int(bool(consumers)),
         "has_elementwise": int(not all(map(rounds, consumers))),
@@ -216,7 +216,7 @@ def type_facts(module: ir.Module) -> Facts:
         "producer_cost": 0,
         "b_source_bits": 0,
         "batched": 0,
-        **noted,
+        **facts_of_function,
         "results": 1,
         "products": 1,
         "reductions": sum(
@@ -228,8 +228,8 @@ def type_facts(module: ir.Module) -> Facts:
         "batch_strides": 1 + any(map(division_of, walk(module, "bufferization.materialize_in_destination"))),
         "approximates": int(module_approximates(module, consumers)),
         "is_f32": int(not types.isdisjoint(("f32", "tf32"))),
-        "is_i8": int("i8" in (*types, noted.get("a_type"))),
-        "is_fp8": int(not set(FP8_TYPES).isdisjoint((*types, noted.get("a_type")))),
+        "is_i8": int("i8" in (*types, facts_of_function.get("a_type"))),
+        "is_fp8": int(not set(FP8_TYPES).isdisjoint((*types, facts_of_function.get("a_type")))),
         "has_private_tiles": int(has_private_tiles(module)),
         "has_copied_tiles": int(has_copied_tiles(module)),
     }
@@ -241,7 +241,7 @@ def type_facts(module: ir.Module) -> Facts:
 def _result_facts(module: ir.Module, consumers: Sequence[ir.Operation]) -> Facts:
     """Returns how many results elementwise ops on the product have, and the bits of the narrowest one."""
     generics = (op for op in consumers if op.name == "linalg.generic")
-    outputs = [found for op in generics if (found := list(op.operands)[_inputs(op) :])]
+    outputs = [outputs_of_op for op in generics if (outputs_of_op := list(op.operands)[_inputs(op) :])]
     if not outputs:
         return {}
     types = [str(ir.ShapedType(output.type).element_type) for output in outputs[0]]
@@ -318,14 +318,14 @@ def _noted(module: ir.Module) -> Facts:
     """Returns what the step `prepare_edges` has noted of the problem of a dump, if it ran."""
     for function in walk(module, "func.func"):
         if "size_m" in function.attributes:
-            noted = {fact: name for fact, name in _NOTED.items() if name in function.attributes}
-            return {"is_sized": 1, **{fact: function.attributes[name].value for fact, name in noted.items()}}
+            names = {fact: name for fact, name in _NOTED.items() if name in function.attributes}
+            return {"is_sized": 1, **{fact: function.attributes[name].value for fact, name in names.items()}}
     return {"is_sized": 0}
 
 
 def _producers(module: ir.Module) -> set[ir.Operation]:
     """Returns the ops of a dump that make what workspaces are written from, before `prepare_operands`."""
-    found: set[ir.Operation] = set()
+    ops: set[ir.Operation] = set()
     pending: list[ir.Operation | None] = []
     for store in walk(module, "bufferization.materialize_in_destination"):
         target = producer(store.operands[1])
@@ -333,10 +333,10 @@ def _producers(module: ir.Module) -> set[ir.Operation]:
             pending.append(producer(store.operands[0]))
     while pending:
         op = pending.pop()
-        if op is not None and op not in found:
-            found.add(op)
+        if op is not None and op not in ops:
+            ops.add(op)
             pending += map(producer, op.operands)
-    return found
+    return ops
 
 
 def _inputs(op: ir.Operation) -> int:

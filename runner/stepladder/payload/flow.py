@@ -129,9 +129,9 @@ class Flow(Contents):
         if target.kind not in (Kind.ARGUMENT, Kind.EMPTY):
             raise refuse(op, f"linalg.fill overwrites {target.kind.value}")
         users = [] if is_memref(op.operands[1]) else [use.owner.operation for use in op.results[0].uses]
-        others = [user for user in users if user != self.matmul]
+        other_users = [user for user in users if user != self.matmul]
         is_start = op.operands[1] == self.matmul.operands[2] if is_memref(op.operands[1]) else self.matmul in users
-        if not is_start or not all(map(consumers.is_consumer, others)):
+        if not is_start or not all(map(consumers.is_consumer, other_users)):
             raise refuse(op, f"linalg.fill has uses other than the initial value of {self.matmul.name}")
         self.store(op, Kind.ZEROS, target)
 
@@ -216,7 +216,7 @@ class Flow(Contents):
         inputs, output = consumers.parts(op)
         target = self.content_of(output, op)
         arguments = op.regions[0].blocks[0].arguments
-        read = [
+        contents = [
             self.content_of(operand, op)
             for operand, argument in zip(inputs, arguments)
             if is_shaped(operand) and list(argument.uses)
@@ -225,29 +225,29 @@ class Flow(Contents):
             raise refuse(op, f"the result of {op.name} is unused")
         self._note_numbers(op)
         if consumers.reads_output(op):
-            read.append(target)
-        for content in read:
+            contents.append(target)
+        for content in contents:
             if content.kind not in READ:
                 raise refuse(op, f"{op.name} reads {content.kind.value}")
             if content.kind is Kind.ARGUMENT and content.argument is not None:
                 self.read.setdefault(content.argument, op)
-        if not any(content.kind in PRODUCT for content in read):
+        if not any(content.kind in PRODUCT for content in contents):
             if is_memref(output) or (target.kind is not Kind.EMPTY and not consumers.reads_output(op)):
                 raise refuse(op, f"{op.name} writes {target.kind.value} and does not read the result of linalg.matmul")
             self.values[op.results[0]] = Content(Kind.DERIVED)
             return
-        whole = ir.AffineMap.get_identity(len(shape))
+        identity = ir.AffineMap.get_identity(len(shape))
         for operand, map_ in zip(inputs, consumers.maps_of(op)):
-            if is_shaped(operand) and self.content_of(operand, op).kind in PRODUCT and map_ != whole:
-                raise refuse(op, f"{op.name} reads the product with the indexing map {map_}; it must be {whole}")
+            if is_shaped(operand) and self.content_of(operand, op).kind in PRODUCT and map_ != identity:
+                raise refuse(op, f"{op.name} reads the product with the indexing map {map_}; it must be {identity}")
         if list(ir.ShapedType(output.type).shape) != shape:
             raise refuse(op, f"{op.name} computes {output.type} from the product; it must have the shape of C")
         if target.kind not in (Kind.ARGUMENT, Kind.EMPTY, *PRODUCT):
             raise refuse(op, f"{op.name} overwrites {target.kind.value}")
         body = [item.operation.name for item in op.regions[0].blocks[0].operations]
-        computed = [name for name in body if name not in ("linalg.yield", "arith.constant")]
-        self.consumed += computed
-        self.copied = self.copied if computed else op
+        names = [name for name in body if name not in ("linalg.yield", "arith.constant")]
+        self.consumed += names
+        self.copied = self.copied if names else op
         if is_memref(output):
             self.results.note(self.number_of(output, op), output, op)
         self.store(op, Kind.CONSUMED, target)
@@ -271,7 +271,7 @@ class Flow(Contents):
                 op, f"the initial value of {op.name} is {begin.kind.value}", "accepted: linalg.fill with a constant"
             )
         self._note_numbers(op)
-        whole, is_of_product = ir.AffineMap.get_identity(2), False
+        identity, is_of_product = ir.AffineMap.get_identity(2), False
         arguments = op.regions[0].blocks[0].arguments
         for operand, map_, argument in zip(inputs, consumers.maps_of(op), arguments):
             content = self.content_of(operand, op)
@@ -281,8 +281,8 @@ class Flow(Contents):
                 self.read.setdefault(content.argument, op)
             if content.kind in PRODUCT:
                 is_of_product = True
-                if map_ != whole:
-                    raise refuse(op, f"{op.name} reads the product with the indexing map {map_}; it must be {whole}")
+                if map_ != identity:
+                    raise refuse(op, f"{op.name} reads the product with the indexing map {map_}; it must be {identity}")
         if not is_of_product:
             raise refuse(op, f"{op.name} does not read the result of {self.matmul.name}")
         body = [item.operation.name for item in op.regions[0].blocks[0].operations]

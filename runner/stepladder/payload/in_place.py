@@ -10,19 +10,19 @@ from stepladder.payload.form import Content, Kind
 from stepladder.payload.refusal import refuse
 
 
-def check(function: ir.Operation, held: Mapping[ir.Value, Content], c: int) -> None:
+def check(function: ir.Operation, contents: Mapping[ir.Value, Content], c: int) -> None:
     """Checks that elementwise ops read C's buffer at the elements that they compute: a kernel writes C while other
     blocks, and other threads, still read it.
 
     Args:
         function: the payload's function.
-        held: what each tensor holds.
+        contents: what each tensor holds.
         c: number of the argument that is C.
 
     Raises:
         StepladderError: an op that reads the buffer, or what is computed of it, in another order.
     """
-    of_c = [value for value, content in held.items() if content.kind is Kind.ARGUMENT and content.argument == c]
+    of_c = [value for value, content in contents.items() if content.kind is Kind.ARGUMENT and content.argument == c]
     if not of_c:
         return
     for op in (op.operation for op in function.regions[0].blocks[0].operations):

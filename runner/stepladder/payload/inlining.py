@@ -18,8 +18,8 @@ def entries(functions: Sequence[ir.Operation]) -> list[ir.Operation]:
     Args:
         functions: of one payload, with bodies.
     """
-    called = {callee for function in functions for callee in _callees(function) if callee != symbol_of(function)}
-    return [function for function in functions if symbol_of(function) not in called] or list(functions)
+    callees = {callee for function in functions for callee in _callees(function) if callee != symbol_of(function)}
+    return [function for function in functions if symbol_of(function) not in callees] or list(functions)
 
 
 def inlined(module: ir.Module, functions: Sequence[ir.Operation]) -> ir.Operation | None:
@@ -37,42 +37,42 @@ def inlined(module: ir.Module, functions: Sequence[ir.Operation]) -> ir.Operatio
     Raises:
         StepladderError: a recursive call.
     """
-    known = {symbol_of(op): op for op in walk(module, "func.func") if len(op.regions[0].blocks)}
-    if not any(callee in known for function in functions for callee in _callees(function)):
+    definitions = {symbol_of(op): op for op in walk(module, "func.func") if len(op.regions[0].blocks)}
+    if not any(callee in definitions for function in functions for callee in _callees(function)):
         return None
     checked: set[str] = set()
     for function in functions:
-        _check_calls(function, known, [], checked)
-    wanted = [symbol_of(function) for function in functions]
+        _check_calls(function, definitions, [], checked)
+    names = [symbol_of(function) for function in functions]
     copy = module.operation.clone()
     for function in walk(copy, "func.func"):  # private ones would go
-        if symbol_of(function) in wanted and "sym_visibility" in function.attributes:
+        if symbol_of(function) in names and "sym_visibility" in function.attributes:
             del function.attributes["sym_visibility"]
     passmanager.PassManager.parse(_INLINES).run(copy.operation)
     return copy.operation
 
 
 def _check_calls(
-    function: ir.Operation, known: Mapping[str, ir.Operation], outer: Sequence[str], checked: set[str]
+    function: ir.Operation, definitions: Mapping[str, ir.Operation], outer: Sequence[str], checked: set[str]
 ) -> None:
     """Checks that no function that one calls, itself or by others, is among those around it.
 
     Args:
         function: whose calls are checked.
-        known: the functions with bodies, by name.
+        definitions: the functions with bodies, by name.
         outer: the names of the functions that call it, the first one first.
         checked: the names of functions that are checked already; it is added to.
     """
-    inside = [*outer, symbol_of(function)]
+    path = [*outer, symbol_of(function)]
     for call in walk(function, "func.call"):
         callee = callee_of(call)
-        if callee in inside:
-            caller, *others = (f"@{name}" for name in [*inside[inside.index(callee) :], callee])
-            text = f"a recursive call: {caller} calls {', which calls '.join(others)}"
+        if callee in path:
+            caller, *callees = (f"@{name}" for name in [*path[path.index(callee) :], callee])
+            text = f"a recursive call: {caller} calls {', which calls '.join(callees)}"
             raise refuse(call, text, "accepted: calls without a cycle: the bodies of the functions replace them")
-        if callee in known and callee not in checked:
-            _check_calls(known[callee], known, inside, checked)
-    checked.add(inside[-1])
+        if callee in definitions and callee not in checked:
+            _check_calls(definitions[callee], definitions, path, checked)
+    checked.add(path[-1])
 
 
 def _callees(function: ir.Operation) -> list[str]:

@@ -28,8 +28,8 @@ def has_private_tiles(module: ir.Module) -> bool:
         module: a dump.
     """
     for launch in walk(module, "gpu.launch"):
-        allocated = [allocation.results[0] for allocation in walk(launch, *_ALLOCATIONS)]
-        if any(tile in allocated and not is_workgroup_memory(tile.type) for tile in tiles_of(launch)):
+        allocations = [allocation.results[0] for allocation in walk(launch, *_ALLOCATIONS)]
+        if any(tile in allocations and not is_workgroup_memory(tile.type) for tile in tiles_of(launch)):
             return True
     return False
 

@@ -46,10 +46,10 @@ def adds_and_rounds(generic: ir.Operation) -> bool:
     """
     if not _is_elementwise(generic, "arith.extf", "arith.addf", "arith.truncf"):
         return False
-    product, held = generic.regions[0].blocks[0].arguments
+    product, sums = generic.regions[0].blocks[0].arguments
     extension, total, *last = _inner(generic)
     return (
-        extension.operands[0] == held
+        extension.operands[0] == sums
         and set(total.operands) == {product, extension.results[0]}
         and _rounds(total.results[0], *last)
     )
@@ -97,12 +97,12 @@ def dependent(
     """
     kept = set(places)
     while True:
-        wanted, found = {yields[place] for place in kept}, []
+        needed, needed_ops = {yields[place] for place in kept}, []
         for op in reversed(ops):
-            if wanted.intersection(op.results):
-                wanted.update(op.operands)
-                found.append(op)
-        more = {place for place, value in enumerate(so_far) if value in wanted} - kept
+            if needed.intersection(op.results):
+                needed.update(op.operands)
+                needed_ops.append(op)
+        more = {place for place, value in enumerate(so_far) if value in needed} - kept
         if not more:
-            return sorted(kept), found[::-1]
+            return sorted(kept), needed_ops[::-1]
         kept |= more

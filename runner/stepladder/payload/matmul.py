@@ -65,10 +65,10 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
     """
     module = select(module).module
     computed_sizes.check(module)
-    found = _find(module)
+    matmul = _find(module)
     marks = sum(FITS_TF32 in op.attributes for op in walk(module))
-    fits_tf32 = found.problem.a_type == "f32" and marks == found.problem.products
-    return replace(found, problem=replace(found.problem, fits_tf32=fits_tf32))
+    fits_tf32 = matmul.problem.a_type == "f32" and marks == matmul.problem.products
+    return replace(matmul, problem=replace(matmul.problem, fits_tf32=fits_tf32))
 
 
 def _find(module: ir.Module) -> PayloadMatmul:
@@ -87,19 +87,19 @@ def _find(module: ir.Module) -> PayloadMatmul:
 def _find_one(module: ir.Module) -> PayloadMatmul:
     """Returns the one matmul of a module with one function, whose A and B elementwise ops may make."""
     clone = module.operation.clone()
-    prepared = separate_producers(clone)
-    if not prepared:
+    producers = separate_producers(clone)
+    if not producers:
         return _find_plain(clone)
-    return with_producers(_find_plain(clone), prepared, clone)
+    return with_producers(_find_plain(clone), producers, clone)
 
 
 def _find_two(module: ir.Module) -> PayloadMatmul:
     """Returns the pair of products of a module with one function, whose A elementwise ops may make."""
     clone = module.operation.clone()
-    prepared = separate_producers(clone, 2)
+    producers = separate_producers(clone, 2)
     pair, _ = find_pair(pairs.divisions(clone))
-    found = PayloadMatmul(pair.problem, pair.roles, "recognized", pair.location)
-    return with_producers(found, prepared, clone) if prepared else found
+    matmul = PayloadMatmul(pair.problem, pair.roles, "recognized", pair.location)
+    return with_producers(matmul, producers, clone) if producers else matmul
 
 
 def separate_producers(module: ir.Operation | ir.OpView, contractions: int = 1) -> list[Producer]:
@@ -150,8 +150,8 @@ def find_pair(divisions: list[pairs.Parts]) -> tuple[pairs.Found, pairs.Parts]:
     """
 
     def find(part: ir.Module) -> pairs.Found:
-        found = _find_plain(part.operation)
-        return pairs.Found(found.problem, found.roles, found.location)
+        matmul = _find_plain(part.operation)
+        return pairs.Found(matmul.problem, matmul.roles, matmul.location)
 
     first: StepladderError | None = None
     for parts in divisions:
@@ -312,21 +312,22 @@ def _maps(matmul: ir.Operation, location: str) -> tuple[_Map, _Map]:
     maps = [attribute.value for attribute in map(ir.AffineMapAttr, matmul.attributes["indexing_maps"])]
     loops = 3 if matmul.name == "linalg.matmul" else 4
     *batch, m, n, k = (ir.AffineExpr.get_dim(number) for number in range(loops))
-    found = []
-    for name, own, (rows, columns) in zip("ABC", maps, ((m, k), (k, n), (m, n))):
+    forms = []
+    for name, given_map, (rows, columns) in zip("ABC", maps, ((m, k), (k, n), (m, n))):
         accepted = {ir.AffineMap.get(loops, 0, [*batch, rows, columns]): plain}
         if name != "C":
             accepted[ir.AffineMap.get(loops, 0, [*batch, columns, rows])] = _Map("column", False)
         if name != "C" and batch:
             accepted[ir.AffineMap.get(loops, 0, [rows, columns])] = _Map("row", True)
             accepted[ir.AffineMap.get(loops, 0, [columns, rows])] = _Map("column", True)
-        if own not in accepted:
+        if given_map not in accepted:
             texts = [f"{map_} ({_describe(kind)})" for map_, kind in accepted.items()]
             raise StepladderError(
-                f"{matmul.name} indexes {name} with the map {own}; it must be {' or '.join(texts)}", location=location
+                f"{matmul.name} indexes {name} with the map {given_map}; it must be {' or '.join(texts)}",
+                location=location,
             )
-        found.append(accepted[own])
-    return found[0], found[1]
+        forms.append(accepted[given_map])
+    return forms[0], forms[1]
 
 
 def _describe(kind: _Map) -> str:

@@ -37,11 +37,11 @@ def no_matmul(module: ir.Module | ir.Operation | ir.OpView) -> StepladderError:
     names = [name for name in dict.fromkeys(linalg) if name not in ("linalg.yield", "linalg.fill")]
     tiles = any(op.name == "xetile.tile_mma" for op in walk(module))
     for beginning, accepted in _OTHERS.items():
-        found = next((op for op in walk(module) if op.name.startswith(beginning)), None)
-        if found is not None and not names and not tiles:
+        other_op = next((op for op in walk(module) if op.name.startswith(beginning)), None)
+        if other_op is not None and not names and not tiles:
             return StepladderError(
-                f"no linalg.matmul in the payload, but '{found.name}'",
-                location=diagnostics.location_text(found.location),
+                f"no linalg.matmul in the payload, but '{other_op.name}'",
+                location=diagnostics.location_text(other_op.location),
                 notes=[accepted],
             )
     return StepladderError(

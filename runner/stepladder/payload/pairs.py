@@ -83,7 +83,7 @@ def divisions(module: ir.Module | ir.Operation | ir.OpView) -> list[Parts]:
     depends = _dependences(operations, contractions)
     if contractions[0] in _of(operations[contractions[1]], depends):
         return []
-    found = []
+    parts = []
     for first, second in (contractions, reversed(contractions)):
         crossing = {
             operand
@@ -93,8 +93,8 @@ def divisions(module: ir.Module | ir.Operation | ir.OpView) -> list[Parts]:
             if depends.get(operand) == {second}
         }
         if len(crossing) == 1:
-            found.append(_divided(function, operations, crossing.pop(), operations[second]))
-    return found
+            parts.append(_divided(function, operations, crossing.pop(), operations[second]))
+    return parts
 
 
 def _is_contraction(op: ir.Operation) -> bool:
@@ -117,8 +117,8 @@ def _dependences(operations: list[ir.Operation], contractions: list[int]) -> dic
     """Returns the contractions, by position, that each value depends on."""
     depends: dict[ir.Value, set[int]] = {}
     for place, op in enumerate(operations):
-        own = _of(op, depends) | ({place} if place in contractions else set())
-        depends |= dict.fromkeys(op.results, own)
+        contractions_of_op = _of(op, depends) | ({place} if place in contractions else set())
+        depends |= dict.fromkeys(op.results, contractions_of_op)
     return depends
 
 
@@ -136,25 +136,25 @@ def _divided(
         with function.location:
             alone = ir.Module.create()
             alone.body.append(function.clone())
-        own = walk(alone, "func.func")[0]
-        return alone, own, [op.operation for op in own.regions[0].blocks[0].operations]
+        clone = walk(alone, "func.func")[0]
+        return alone, clone, [op.operation for op in clone.regions[0].blocks[0].operations]
 
-    first, own, ops = copy()
-    block = own.regions[0].blocks[0]
+    first, part, ops = copy()
+    block = part.regions[0].blocks[0]
     count = len(block.arguments)
     argument = block.add_argument(crossing.type, function.location)
     ops[place].results[number].replace_all_uses_with(argument)
-    set_signature(own, [result.type for result in ops[-1].operands])
-    _erase_unused(own)
+    set_signature(part, [result.type for result in ops[-1].operands])
+    _erase_unused(part)
 
-    second, own, ops = copy()
+    second, part, ops = copy()
     for op in ops:
         if op.name in ("bufferization.materialize_in_destination", "func.return"):
             op.erase()
-    with ir.InsertionPoint(own.regions[0].blocks[0]), contraction.location:
+    with ir.InsertionPoint(part.regions[0].blocks[0]), contraction.location:
         ir.Operation.create("func.return", operands=[ops[place].results[number]])
-    set_signature(own, [crossing.type])
-    _erase_unused(own)
+    set_signature(part, [crossing.type])
+    _erase_unused(part)
     return Parts(first, second, count, contraction)
 
 
@@ -176,7 +176,7 @@ def combine(parts: Parts, find: Callable[[ir.Module], Found]) -> Found:
         StepladderError: a part is no payload of one matmul, or the two are no pair.
     """
     first, second = find(parts.first), find(parts.second)
-    a, b = ({role: number for number, role in each.roles.items()} for each in (first, second))
+    a, b = ({role: number for number, role in product.roles.items()} for product in (first, second))
     if "ab" in a or "ab" in b or a["a"] != b["a"] or a["b"] == b["b"]:
         raise refuse(parts.contraction, "a second product whose A is not that of the first", ACCEPTED)
     names = (
@@ -231,19 +231,19 @@ def _joined(parts: Parts, first: Found, second: Found, second_b: int) -> tuple[P
     """Returns the problem of a pair, and the roles of the function's arguments."""
     shapes = {second_b: EpilogueOperand(second.problem.b_type, second.problem.b_shape)}
     roles: dict[int, str] = {}
-    for found in (second, first):
-        for number, role in found.roles.items():
-            if role in found.problem.epilogue_roles and number != parts.crossing:
-                operand = found.problem.operand(role)
+    for product in (second, first):
+        for number, role in product.roles.items():
+            if role in product.problem.epilogue_roles and number != parts.crossing:
+                operand = product.problem.operand(role)
                 shapes[number] = EpilogueOperand(operand.element_type, operand.shape, operand.by_value)
-            elif found is first and number != parts.crossing:
+            elif product is first and number != parts.crossing:
                 roles[number - (number > parts.crossing)] = role
     numbers = sorted(shapes)
-    taken = [number for number in numbers if number in roles]
-    if taken:
-        role = roles[taken[0]].upper()
+    shared = [number for number in numbers if number in roles]
+    if shared:
+        role = roles[shared[0]].upper()
         raise refuse(
-            parts.contraction, f"argument {taken[0]} is {role} of one product, and an operand of both", ACCEPTED
+            parts.contraction, f"argument {shared[0]} is {role} of one product, and an operand of both", ACCEPTED
         )
     if len(numbers) > consumers.MAX_OPERANDS:
         text = f"{len(numbers)} arguments beside A, B and C; accepted: at most {consumers.MAX_OPERANDS}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def with_producers(
-    found: PayloadMatmul, producers: Sequence[Producer], module: ir.Operation | ir.OpView
+    matmul: PayloadMatmul, producers: Sequence[Producer], module: ir.Operation | ir.OpView
 ) -> PayloadMatmul:
     """Returns the matmul of a payload, given that of the function which `producers.separate` has left.
 
@@ -27,7 +27,7 @@ def with_producers(
     elementwise ops. Sums of A and B, which the epilogue reads, are made of the same arguments.
 
     Args:
-        found: with roles of the arguments that represent results of producers.
+        matmul: with roles of the arguments that represent results of producers.
         producers: what was separated.
         module: of the function that was left.
 
@@ -40,42 +40,42 @@ def with_producers(
     first, last = min(numbers), max(numbers)
     roles = {
         number - (len(numbers) if number > last else 0): role
-        for number, role in found.roles.items()
+        for number, role in matmul.roles.items()
         if not first <= number <= last
     }
     arguments = walk(module, "func.func")[0].regions[0].blocks[0].arguments
     # Operands of the epilogue that producers make come last, as their arguments do.
-    sums = [item for item in producers if _is_epilogue_operand(found, item)]
-    given = len(found.problem.epilogue_operands) - len(sums)
-    operands = list(found.problem.epilogue_operands)[:given]
+    sums = [item for item in producers if _is_epilogue_operand(matmul, item)]
+    count = len(matmul.problem.epilogue_operands) - len(sums)
+    operands = list(matmul.problem.epilogue_operands)[:count]
     sources: dict[str, EpilogueOperand] = {}
     for item in (item for item in producers if item not in sums):
-        role = found.roles.get(item.number, "")
+        role = matmul.roles.get(item.number, "")
         free = [number for number in item.arguments if number not in roles]
-        _check_producer(found, item, role, roles, has_own_argument=bool(free))
+        _check_producer(matmul, item, role, roles, has_own_argument=bool(free))
         source = max(free, key=lambda number: math.prod(ir.ShapedType(arguments[number].type).shape))
         roles[source] = role
         sources[role[0]] = _operand(arguments[source])
-        for number in (other for other in free if other != source):
+        for number in (candidate for candidate in free if candidate != source):
             if len(operands) == MAX_OPERANDS:
                 raise refuse(item, f"elementwise ops read more than {MAX_OPERANDS} arguments beside A, B and C")
             roles[number] = epilogue_role(len(operands))
             operands.append(_operand(arguments[number]))
     problem = replace(
-        found.problem,
+        matmul.problem,
         epilogue_operands=tuple(operands),
         producers=tuple(name for item in producers for name in item.operations),
         a_source=sources.get("a"),
-        b_source=sources.get("b") or (sources.get("a") if found.problem.b_is_a else None),
+        b_source=sources.get("b") or (sources.get("a") if matmul.problem.b_is_a else None),
     )
-    return replace(found, problem=problem, roles=roles, form="prepared")
+    return replace(matmul, problem=problem, roles=roles, form="prepared")
 
 
 def _check_producer(
-    found: PayloadMatmul, item: Producer, role: str, roles: Mapping[int, str], *, has_own_argument: bool
+    matmul: PayloadMatmul, item: Producer, role: str, roles: Mapping[int, str], *, has_own_argument: bool
 ) -> None:
     """Refuses a producer of what is no A or B, or one that reads what another op has written or takes as an operand."""
-    if found.problem.products > 1 and role in ("b", epilogue_role(found.problem.second_b or 0)):
+    if matmul.problem.products > 1 and role in ("b", epilogue_role(matmul.problem.second_b or 0)):
         raise refuse(
             item,
             "elementwise ops compute a B operand of a pair of products",
@@ -85,10 +85,10 @@ def _check_producer(
         raise refuse(
             item, "a producer of A or B is read by an op other than the product", "accepted: A and B are read once"
         )
-    written = [roles[number] for number in item.arguments if roles.get(number, "").startswith(("c", "r"))]
-    if written:
+    results = [roles[number] for number in item.arguments if roles.get(number, "").startswith(("c", "r"))]
+    if results:
         raise refuse(
-            item, f"a producer of A or B reads {written[0].upper()}, which the function writes", "accepted: another"
+            item, f"a producer of A or B reads {results[0].upper()}, which the function writes", "accepted: another"
         )
     if not has_own_argument:
         raise refuse(
@@ -98,9 +98,9 @@ def _check_producer(
         )
 
 
-def _is_epilogue_operand(found: PayloadMatmul, item: Producer) -> bool:
+def _is_epilogue_operand(matmul: PayloadMatmul, item: Producer) -> bool:
     """Tells whether elementwise ops on the product read what a producer makes."""
-    return found.problem.products == 1 and found.roles.get(item.number, "").startswith("d")
+    return matmul.problem.products == 1 and matmul.roles.get(item.number, "").startswith("d")
 
 
 def _operand(argument: ir.BlockArgument) -> EpilogueOperand:

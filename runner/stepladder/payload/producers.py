@@ -83,12 +83,12 @@ def separate(function: ir.Operation, contractions: int = 1, sums: Sequence[ir.Va
     body = function.regions[0].blocks[0]
     values: list[ir.Value] = []
     factors, sums_types = _factors(body, contractions)
-    stored = {str(_stored_type(factor)) for factor in factors}
-    is_of_two = len(stored) > 1 and not stored <= set(FP8_TYPES)  # kernels multiply one kind of fp8 by the other
+    kinds = {str(_stored_type(factor)) for factor in factors}
+    is_of_two = len(kinds) > 1 and not kinds <= set(FP8_TYPES)  # kernels multiply one kind of fp8 by the other
     for factor in factors:
-        produced = _made(factor, extends_fp8=is_of_two or _NO_SUMS_OF_FP8 in sums_types)
-        if produced is not None and produced not in values:
-            values.append(produced)
+        made_value = _made(factor, extends_fp8=is_of_two or _NO_SUMS_OF_FP8 in sums_types)
+        if made_value is not None and made_value not in values:
+            values.append(made_value)
     for value in values:
         if str(ir.ShapedType(value.type).element_type) == NIBBLE:
             raise refuse(value, "A or B of i4, which no pipeline supports", "accepted: i4 that an op extends to i8")
@@ -97,7 +97,9 @@ def separate(function: ir.Operation, contractions: int = 1, sums: Sequence[ir.Va
         return []
     count = len(body.arguments)
     clusters = [_cluster(value, body, sums) for value in values]
-    found = [_outlined(function, value, ops, count + place) for place, (value, ops) in enumerate(zip(values, clusters))]
+    producers = [
+        _outlined(function, value, ops, count + place) for place, (value, ops) in enumerate(zip(values, clusters))
+    ]
     for value in values:
         argument = body.add_argument(value.type, value.location)
         value.replace_all_uses_with(argument)
@@ -105,7 +107,7 @@ def separate(function: ir.Operation, contractions: int = 1, sums: Sequence[ir.Va
         if not any(list(result.uses) for result in op.results):
             op.erase()
     set_signature(function)
-    return found
+    return producers
 
 
 def _places(body: ir.Block) -> dict[ir.Operation, int]:
@@ -129,7 +131,7 @@ def _structured(op: ir.Operation) -> bodies.Structured | None:
 def _factors(body: ir.Block, contractions: int) -> tuple[list[ir.Value], set[str]]:
     """Returns what the contractions of a block multiply, and the types of their sums; nothing where there are more or
     fewer."""
-    found: list[list[ir.Value]] = []
+    by_op: list[list[ir.Value]] = []
     sums: set[str] = set()
     for op in body.operations:
         item = _structured(op.operation)
@@ -137,9 +139,9 @@ def _factors(body: ir.Block, contractions: int) -> tuple[list[ir.Value], set[str
         if item is None or factors is None:
             continue
         if bodies.reduces(item) or "matmul" in item.op.name:
-            found.append([item.inputs[number] for number in factors])
+            by_op.append([item.inputs[number] for number in factors])
             sums.add(str(item.yields[0].type))
-    return [factor for factors in found for factor in factors] if len(found) == contractions else [], sums
+    return [factor for factors in by_op for factor in factors] if len(by_op) == contractions else [], sums
 
 
 def _stored_type(value: ir.Value) -> ir.Type:
@@ -174,23 +176,23 @@ def _made(value: ir.Value, *, extends_fp8: bool) -> ir.Value | None:
             op = producer(value)
             is_made = op is not None and _structured(op) is not None and isinstance(value.type, ir.RankedTensorType)
             return value if is_made else None
-        extended = (*FP8_TYPES, NIBBLE) if extends_fp8 else (NIBBLE,)
-        types = [str(ir.ShapedType(each.type).element_type) for each in (inner, value)]
-        if types[0] in extended and types[1] not in extended:
+        packed_types = (*FP8_TYPES, NIBBLE) if extends_fp8 else (NIBBLE,)
+        types = [str(ir.ShapedType(item.type).element_type) for item in (inner, value)]
+        if types[0] in packed_types and types[1] not in packed_types:
             return value
         value = inner
 
 
 def _captured(op: ir.Operation) -> list[ir.Value]:
     """Returns the operands of an op, and what its body takes from outside."""
-    found = list(op.operands)
+    operands = list(op.operands)
     for inner in walk(op):
         for operand in inner.operands:
             owner = operand.owner
             is_inside = owner.owner == op if isinstance(owner, ir.Block) else owner.operation.parent == op
             if inner != op and not is_inside:
-                found.append(operand)
-    return found
+                operands.append(operand)
+    return operands
 
 
 def _cluster(value: ir.Value, body: ir.Block, sums: Sequence[ir.Value]) -> list[ir.Operation]:
@@ -199,13 +201,13 @@ def _cluster(value: ir.Value, body: ir.Block, sums: Sequence[ir.Value]) -> list[
     Raises:
         StepladderError: one that no kernel computes.
     """
-    wanted, ops = {value}, []
+    values, ops = {value}, []
     for op in reversed([op.operation for op in body.operations]):
-        if not wanted.intersection(op.results):
+        if not values.intersection(op.results):
             continue
         if not any(result in sums for result in op.results):
             _check(op, body)
-        wanted.update(_captured(op))
+        values.update(_captured(op))
         ops.append(op)
     return ops[::-1]
 
@@ -306,7 +308,7 @@ def _outlined(function: ir.Operation, value: ir.Value, ops: list[ir.Operation], 
     with value.location:
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
-            outlined = ir.Operation.create(
+            new_function = ir.Operation.create(
                 "func.func",
                 attributes={
                     "sym_name": ir.StringAttr.get(f"{name}_prepare_{number - len(arguments)}"),
@@ -314,11 +316,11 @@ def _outlined(function: ir.Operation, value: ir.Value, ops: list[ir.Operation], 
                 },
                 regions=1,
             )
-        block = outlined.regions[0].blocks.append(*types, arg_locs=[value.location] * len(types))
+        block = new_function.regions[0].blocks.append(*types, arg_locs=[value.location] * len(types))
         values = clone_ops(ops, dict(zip(arguments, block.arguments)), ir.InsertionPoint(block))
         with ir.InsertionPoint(block):
             ir.Operation.create("func.return", operands=[values[value]])
-    read = tuple(place for place, argument in enumerate(block.arguments) if list(argument.uses))
+    read_places = tuple(place for place, argument in enumerate(block.arguments) if list(argument.uses))
     operations = [inner.name for op in ops if _is_structured(op) for inner in bodies.structured(op).body]
-    computed = tuple(name for name in operations if name != "arith.constant")
-    return Producer(number, module, read, computed, value.location)
+    op_names = tuple(name for name in operations if name != "arith.constant")
+    return Producer(number, module, read_places, op_names, value.location)

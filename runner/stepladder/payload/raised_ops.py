@@ -46,10 +46,10 @@ def deciding(value: ir.Value) -> list[ir.Operation]:
     op = producer(value)
     if op is None or not decides(op):
         return []
-    found: list[ir.Operation] = []
+    ops: list[ir.Operation] = []
     for operand in op.operands:
-        found += [item for item in deciding(operand) if item not in found]
-    return [*found, op]
+        ops += [item for item in deciding(operand) if item not in ops]
+    return [*ops, op]
 
 
 def is_output(op: ir.Operation, number: int) -> bool:

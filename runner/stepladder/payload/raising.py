@@ -56,10 +56,10 @@ def is_raisable(function: ir.Operation) -> bool:
         return False
     type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     changes = [_is_buffer(item) or is_number(item) for item in type_.inputs]
-    others = [item for item, is_changed in zip(type_.inputs, changes) if not is_changed]
-    others += [item for item in type_.results if not _is_buffer(item)]
+    other_types = [item for item, is_changed in zip(type_.inputs, changes) if not is_changed]
+    other_types += [item for item in type_.results if not _is_buffer(item)]
     has_changes = any(changes) or any(map(_is_buffer, type_.results))
-    return has_changes and all(isinstance(item, ir.RankedTensorType) for item in others)
+    return has_changes and all(isinstance(item, ir.RankedTensorType) for item in other_types)
 
 
 def _is_buffer(type_: ir.Type) -> bool:
@@ -106,8 +106,8 @@ def raised(function: ir.Operation) -> ir.Module:
     set_signature(new, [value.type for value in _terminator(block).operands])
     if any(mark is not None for mark in marks):
         i32 = ir.IntegerType.get_signless(32)
-        own = ({} if mark is None else {UPDATED: ir.IntegerAttr.get(i32, mark)} for mark in marks)
-        new.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(item) for item in own])
+        attributes_of_arguments = ({} if mark is None else {UPDATED: ir.IntegerAttr.get(i32, mark)} for mark in marks)
+        new.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(item) for item in attributes_of_arguments])
     assert module.operation.verify()
     return module
 
@@ -156,9 +156,9 @@ class _Raising:
             with ir.InsertionPoint(self.block), op.location:
                 self._raise(op)
         results = [self._read(value, end) if _is_memory(value) else self.known[value] for value in end.operands]
-        written = [value for value in self.old.arguments if value in self.written]
-        numbers = {value: len(results) + place for place, value in enumerate(written)}
-        results += [self.held[value] for value in written]
+        buffers = [value for value in self.old.arguments if value in self.written]
+        numbers = {value: len(results) + place for place, value in enumerate(buffers)}
+        results += [self.held[value] for value in buffers]
         with ir.InsertionPoint(self.block), end.location:
             ir.Operation.create("func.return", operands=results)
         marks: list[int | None] = []
@@ -171,7 +171,7 @@ class _Raising:
 
     def _raise(self, op: ir.Operation) -> None:
         """Creates the counterpart of an op."""
-        nested = [value for inner in walk(op) for value in inner.operands]
+        inner_operands = [value for inner in walk(op) for value in inner.operands]
         if op.name in _ALLOCATIONS:
             type_ = ir.MemRefType(op.results[0].type)
             if not type_.has_static_shape or len(op.operands):
@@ -187,8 +187,8 @@ class _Raising:
         elif op.name == "memref.store":
             value, buffer, *indices = op.operands
             operands = [self._scalar(value), self._read(buffer, op), *map(self._scalar, indices)]
-            inserted = ir.Operation.create("tensor.insert", results=[operands[1].type], operands=operands)
-            self._write(buffer, inserted.results[0], op)
+            new_tensor = ir.Operation.create("tensor.insert", results=[operands[1].type], operands=operands)
+            self._write(buffer, new_tensor.results[0], op)
         elif op.name == "bufferization.to_tensor":
             self.known[op.results[0]] = self._read(op.operands[0], op)
         elif op.name == "bufferization.to_buffer":
@@ -199,30 +199,32 @@ class _Raising:
             self._raise_branch(op)
         elif decides(op):
             return
-        elif op.name.startswith("linalg.") and any(_is_memory(value) or value in self.numbers for value in nested):
-            self._raise_linalg(op, [value for value in dict.fromkeys(nested) if value in self.numbers])
-        elif any(_is_memory(value) for value in (*nested, *op.results)) or any(map(names_a_symbol, walk(op))):
+        elif op.name.startswith("linalg.") and any(
+            _is_memory(value) or value in self.numbers for value in inner_operands
+        ):
+            self._raise_linalg(op, [value for value in dict.fromkeys(inner_operands) if value in self.numbers])
+        elif any(_is_memory(value) for value in (*inner_operands, *op.results)) or any(map(names_a_symbol, walk(op))):
             limits = (
                 f" whose bounds are not constant, or of more than {AT_MOST} iterations," if op.name in _LOOPS else ""
             )
             raise refuse(op, f"'{op.name}'{limits} in a function on buffers that is not a single kernel", _ACCEPTED)
-        elif len(op.regions) and any(value in self.numbers for value in nested):
+        elif len(op.regions) and any(value in self.numbers for value in inner_operands):
             raise refuse(op, f"'{op.name}' of a scalar argument, in a function of several kernels", _OF_NUMBERS)
         else:
-            numbers = {value: self._scalar(value) for value in nested if value in self.numbers}
+            numbers = {value: self._scalar(value) for value in inner_operands if value in self.numbers}
             self.known |= clone_ops([op], {**self.known, **numbers}, ir.InsertionPoint(self.block))
 
     def _raise_branch(self, op: ir.Operation) -> None:
         """Creates the ops of both branches, and chooses what each buffer holds after them."""
-        before, found = self.held, []
+        contents, of_branches = self.held, []
         for region in op.regions:
-            self.held = dict(before)
+            self.held = dict(contents)
             for inner in (item.operation for block in region.blocks for item in block.operations):
                 if inner.name != "scf.yield":
                     self._check_branch(inner, op)
                     self._raise(inner)
-            found.append(self.held)
-        self.held = {buffer: self._chosen(op, *(held[buffer] for held in found)) for buffer in before}
+            of_branches.append(self.held)
+        self.held = {buffer: self._chosen(op, *(of_branch[buffer] for of_branch in of_branches)) for buffer in contents}
 
     def _check_branch(self, op: ir.Operation, branch: ir.Operation) -> None:
         """Refuses an op in a branch that must not be computed where the branch is not taken."""
@@ -231,25 +233,27 @@ class _Raising:
             if not is_of_buffers and not inner.name.startswith("bufferization."):
                 branches.check(inner, branch)
 
-    def _chosen(self, op: ir.Operation, one: ir.Value, two: ir.Value) -> ir.Value:
+    def _chosen(self, op: ir.Operation, left: ir.Value, right: ir.Value) -> ir.Value:
         """Returns the first of two tensors where the condition of an op holds, and else the second."""
-        if one == two:
-            return one
+        if left == right:
+            return left
         chain = deciding(op.operands[0])
         leaves = [value for item in chain for value in item.operands] if chain else [op.operands[0]]
         numbers = [value for value in dict.fromkeys(leaves) if value in self.numbers]
-        identity = ir.AffineMap.get_identity(ir.RankedTensorType(one.type).rank)
+        identity = ir.AffineMap.get_identity(ir.RankedTensorType(left.type).rank)
         constant = ir.AffineMap.get(identity.n_dims, 0, [])
-        empty = ir.Operation.create("tensor.empty", results=[one.type]).results[0]
-        given = [self.numbers[value] for value in numbers]
-        new, body = create_generic([*given, one, two], [empty], [constant] * len(given) + [identity] * 3)
+        empty = ir.Operation.create("tensor.empty", results=[left.type]).results[0]
+        number_tensors = [self.numbers[value] for value in numbers]
+        new, body = create_generic(
+            [*number_tensors, left, right], [empty], [constant] * len(number_tensors) + [identity] * 3
+        )
         arguments = list(body.arguments)
         with ir.InsertionPoint(body):
-            known = dict(zip(numbers, map(as_number, arguments, (value.type for value in numbers))))
-        known = clone_ops(chain, {**self.known, **known}, ir.InsertionPoint(body))
+            values = dict(zip(numbers, map(as_number, arguments, (value.type for value in numbers))))
+        values = clone_ops(chain, {**self.known, **values}, ir.InsertionPoint(body))
         with ir.InsertionPoint(body):
-            chosen = arith.select(known[op.operands[0]], *arguments[len(given) : len(given) + 2])
-            ir.Operation.create("linalg.yield", operands=[chosen])
+            selected = arith.select(values[op.operands[0]], *arguments[len(number_tensors) : len(number_tensors) + 2])
+            ir.Operation.create("linalg.yield", operands=[selected])
         return new.results[0]
 
     def _raise_linalg(self, op: ir.Operation, numbers: Sequence[ir.Value]) -> None:
@@ -281,18 +285,25 @@ class _Raising:
         else:
             inner = op.regions[0].blocks[0]
             with ir.InsertionPoint(block):
-                given = [as_number(argument, value.type) for value, argument in zip(numbers, block.arguments)]
-            known = {
+                number_arguments = [
+                    as_number(argument, value.type) for value, argument in zip(numbers, block.arguments)
+                ]
+            mapping = {
                 **self.known,
-                **dict(zip([*numbers, *inner.arguments], [*given, *list(block.arguments)[len(given) :]])),
+                **dict(
+                    zip(
+                        [*numbers, *inner.arguments],
+                        [*number_arguments, *list(block.arguments)[len(number_arguments) :]],
+                    )
+                ),
             }
             for item in (item.operation for item in inner.operations):
                 if item in loads:
                     with ir.InsertionPoint(block), item.location:
-                        indices = [known[value] for value in list(item.operands)[1:]]
-                        known[item.results[0]] = _element(loads[item], indices)
+                        indices = [mapping[value] for value in list(item.operands)[1:]]
+                        mapping[item.results[0]] = _element(loads[item], indices)
                 else:
-                    known |= clone_ops([item], known, ir.InsertionPoint(block))
+                    mapping |= clone_ops([item], mapping, ir.InsertionPoint(block))
         for number, result in zip(outputs, new.results):
             if _is_memory(operands[number]):
                 self._write(operands[number], result, op)
@@ -300,18 +311,18 @@ class _Raising:
 
     def _loads(self, op: ir.Operation, outputs: Sequence[int]) -> dict[ir.Operation, ir.Value]:
         """Returns the loads in the body of a linalg op, each with the tensor that it reads."""
-        written = [origin(op.operands[number], VIEWS) for number in outputs]
-        found = {}
+        output_buffers = [origin(op.operands[number], VIEWS) for number in outputs]
+        loads = {}
         for inner in walk(op):
             buffers = [value for value in inner.operands if _is_memory(value)] if inner != op else []
             if not buffers:
                 continue
             if inner.name != "memref.load" or inner.parent is None or inner.parent.operation != op:
                 raise refuse(inner, f"'{inner.name}' of a buffer inside {op.name}", _ACCEPTED)
-            if origin(buffers[0], VIEWS) in written:
+            if origin(buffers[0], VIEWS) in output_buffers:
                 raise refuse(inner, f"{op.name} loads elements of the buffer that it writes", _ACCEPTED)
-            found[inner] = self._read(buffers[0], op)
-        return found
+            loads[inner] = self._read(buffers[0], op)
+        return loads
 
     def _scalar(self, value: ir.Value) -> ir.Value:
         """Returns a scalar outside of linalg ops; one that is an argument is the element of a tensor."""
@@ -335,12 +346,12 @@ class _Raising:
         if op.name not in ("linalg.generic", "linalg.fill", "linalg.map"):
             raise refuse(op, f"'{op.name}' has a scalar argument", _OF_NUMBERS)
         maps = element_order(op) if op.name == "linalg.map" else indexing_maps(op)
-        kept = [number for number in range(len(values)) if number not in outputs and op.name != "linalg.fill"]
+        inputs = [number for number in range(len(values)) if number not in outputs and op.name != "linalg.fill"]
         constant = ir.AffineMap.get(maps[-1].n_dims, 0, [])
         return create_generic(
-            [*(self.numbers[number] for number in numbers), *(values[number] for number in kept)],
+            [*(self.numbers[number] for number in numbers), *(values[number] for number in inputs)],
             [values[number] for number in outputs],
-            [*[constant] * len(numbers), *(maps[number] for number in (*kept, *outputs))],
+            [*[constant] * len(numbers), *(maps[number] for number in (*inputs, *outputs))],
             {"iterator_types": op.attributes["iterator_types"]} if op.name == "linalg.generic" else {},
         )
 
@@ -377,8 +388,8 @@ class _Raising:
         """Notes what a buffer holds; of a view, the buffer that it is of changes."""
         source = producer(buffer)
         if source is not None and source.name in VIEWS:
-            whole = self._read(source.operands[0], user)
-            self._write(source.operands[0], write_view(source, value, whole, self._places(source)), user)
+            tensor = self._read(source.operands[0], user)
+            self._write(source.operands[0], write_view(source, value, tensor, self._places(source)), user)
             return
         self._read(buffer, user)
         self.held[buffer] = value

@@ -73,8 +73,8 @@ def reduction_of(op: ir.Operation) -> Reduction:
     *inputs, output = consumers.maps_of(op)
     if output.n_dims != 2:
         raise refuse(op, f"{op.name} reduces with {output.n_dims} loops; accepted: reductions of a matrix", _ACCEPTED)
-    kept = [ir.AffineExpr.get_dim(1), ir.AffineExpr.get_dim(0)]
-    axis = next((axis for axis in range(2) if list(output.results) == [kept[axis]]), None)
+    axes = [ir.AffineExpr.get_dim(1), ir.AffineExpr.get_dim(0)]
+    axis = next((axis for axis in range(2) if list(output.results) == [axes[axis]]), None)
     if axis is None:
         raise refuse(
             op, f"{op.name} writes its result with the indexing map {output}; it must have one loop", _ACCEPTED

@@ -60,7 +60,7 @@ def view_of(op: ir.Operation) -> BufferView:
     order = None
     if op.name == "memref.transpose":
         axes = ir.AffineMapAttr(op.attributes["permutation"]).value.results
-        order = tuple(each.position for each in axes if isinstance(each, ir.AffineDimExpr))
+        order = tuple(item.position for item in axes if isinstance(item, ir.AffineDimExpr))
     return BufferView(op.operands[0], str(source.element_type), tuple(source.shape), tuple(result.shape), order, part)
 
 
@@ -104,15 +104,15 @@ def _strips(view: BufferView) -> list[tuple[tuple[int, ...], tuple[int, ...], tu
     """Returns how a run of memory becomes a view of dense rows, dimension by dimension: the extents that the run is
     padded to, those that it is then reshaped to, and those that are taken of it."""
     assert view.part is not None
-    found, outer = [], ()
+    strips, outer = [], ()
     for axis, (size, stride) in enumerate(list(zip(view.shape, view.part[1]))[:-1]):
         inner = zip(view.shape[axis + 1 :], view.part[1][axis + 1 :])
         span = sum((extent - 1) * step for extent, step in inner) + 1
         # The pitch of one row says nothing, and may be any.
         pitch = max(stride, span)
-        found.append(((*outer, size * pitch), (*outer, size, pitch), (*outer, size, span)))
+        strips.append(((*outer, size * pitch), (*outer, size, pitch), (*outer, size, span)))
         outer = (*outer, size)
-    return found
+    return strips
 
 
 def _run_of(view: BufferView) -> int:
@@ -129,7 +129,7 @@ def _taken(number: int, view: BufferView, new: Callable[[], int]) -> tuple[list[
         Reshape(number, flat, view.type, (math.prod(view.source_shape),)),
         Slice(flat, run, view.type, (view.part[0],), (_run_of(view),), (1,), (0,)),
     ]
-    held, known = run, [flat]
+    held, values = run, [flat]
     for padded, rows, taken in _strips(view):
         empty, filled, split, kept = new(), new(), new(), new()
         zeros = (0,) * len(padded)
@@ -140,9 +140,9 @@ def _taken(number: int, view: BufferView, new: Callable[[], int]) -> tuple[list[
             Reshape(filled, split, view.type, rows),
             Slice(split, kept, view.type, (0,) * len(rows), taken, (1,) * len(rows), tuple(range(len(rows)))),
         ]
-        known += [split]
+        values += [split]
         held = kept
-    return instructions, known
+    return instructions, values
 
 
 def _length(padded: tuple[int, ...], rows: tuple[int, ...], taken: tuple[int, ...]) -> int:
@@ -153,21 +153,21 @@ def _length(padded: tuple[int, ...], rows: tuple[int, ...], taken: tuple[int, ..
 def _inserted(number: int, held: int, view: BufferView, new: Callable[[], int]) -> list[Instruction]:
     """Returns the instructions that make the content of a buffer of which a part is new."""
     assert view.part is not None
-    made, known = _taken(held, view, new)
-    for (padded, rows, taken), split in zip(reversed(_strips(view)), reversed(known[1:])):
+    instructions, values = _taken(held, view, new)
+    for (padded, rows, taken), split in zip(reversed(_strips(view)), reversed(values[1:])):
         filled, joined, run = new(), new(), new()
         zeros, sizes = (0,) * len(rows), (*padded[:-1], _length(padded, rows, taken))
-        made += [
+        instructions += [
             Insert(number, split, filled, view.type, rows, zeros, taken, (1,) * len(rows)),
             Reshape(filled, joined, view.type, padded),
             Slice(joined, run, view.type, zeros[1:], sizes, (1,) * len(padded), tuple(range(len(padded)))),
         ]
         number = run
     flat, result = new(), new()
-    made += [
+    instructions += [
         Insert(
-            number, known[0], flat, view.type, (math.prod(view.source_shape),), (view.part[0],), (_run_of(view),), (1,)
+            number, values[0], flat, view.type, (math.prod(view.source_shape),), (view.part[0],), (_run_of(view),), (1,)
         ),
         Reshape(flat, result, view.type, view.source_shape),
     ]
-    return made
+    return instructions

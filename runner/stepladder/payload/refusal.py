@@ -46,12 +46,12 @@ def refuse_fill(op: ir.Operation, number: object) -> StepladderError:
         op: the fill.
         number: that it writes; None if it is no constant.
     """
-    found = f": {number}" if isinstance(number, (int, float)) else ""
+    text = f": {number}" if isinstance(number, (int, float)) else ""
     if not _starts_sums(op):
-        return refuse(op, f"linalg.fill makes an operand, or overwrites a result, with copies of one scalar{found}")
+        return refuse(op, f"linalg.fill makes an operand, or overwrites a result, with copies of one scalar{text}")
     return refuse(
         op,
-        f"linalg.fill starts the accumulator from something other than the constant 0{found}",
+        f"linalg.fill starts the accumulator from something other than the constant 0{text}",
         "accepted initial values: zero (C = AB), C itself (C = AB + C)",
     )
 

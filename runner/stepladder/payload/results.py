@@ -55,15 +55,15 @@ class Results:
                 f"{op.name} has only reductions of the product as results",
                 "accepted: reductions beside the product, or an elementwise function of it",
             )
-        both = [number for number in self.values if number in read]
-        if len(both) > 1:
-            op = self.makers[both[1]]
+        read_results = [number for number in self.values if number in read]
+        if len(read_results) > 1:
+            op = self.makers[read_results[1]]
             raise refuse(
                 op,
-                f"{op.name} computes a second result, argument {both[1]}, that is also read",
+                f"{op.name} computes a second result, argument {read_results[1]}, that is also read",
                 "accepted: several results, of which the initial value of one is read",
             )
-        return both[0] if both else min(matrices)
+        return read_results[0] if read_results else min(matrices)
 
     def further(self, c: int, roles: dict[int, str]) -> tuple[FurtherResult, ...]:
         """Gives the results beside C their roles; returns what they are.
@@ -81,7 +81,7 @@ class Results:
             raise refuse(
                 op, f"{1 + len(numbers)} results of one product are stored; accepted: at most {1 + MAX_RESULTS}"
             )
-        found = []
+        results = []
         for place, number in enumerate(numbers):
             if number in roles:
                 text = f"the result overwrites argument {number}, which is {roles[number].upper()}"
@@ -91,5 +91,5 @@ class Results:
                 accepted = f"accepted as elements of a result: {', '.join(RESULT_TYPES)}"
                 raise refuse(self.makers[number], f"a result of {type_.element_type}", accepted)
             roles[number] = result_role(place)
-            found.append(FurtherResult(str(type_.element_type), tuple(type_.shape)))
-        return tuple(found)
+            results.append(FurtherResult(str(type_.element_type), tuple(type_.shape)))
+        return tuple(results)

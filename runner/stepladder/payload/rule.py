@@ -71,12 +71,12 @@ def _the_function(module: ir.Module | ir.Operation | ir.OpView, matmul: ir.Opera
         is_unused_global = op.name == "ml_program.global"  # a reader of it would be refused where it is
         if op.name != "func.func" and not is_unused_global:
             raise refuse(op, f"'{op.name}' beside the function; accepted: one function")
-    others = [_symbol(other) for other in functions if other != function]
-    if others:
+    names = [_symbol(candidate) for candidate in functions if candidate != function]
+    if names:
         raise refuse(
             function,
             f"{len(functions)} functions in the payload; a pipeline accepts one: beside @{_symbol(function)} there is "
-            f"{', '.join(f'@{name}' for name in others)}",
+            f"{', '.join(f'@{name}' for name in names)}",
         )
     name = _symbol(function)
     if not _ENTRY.fullmatch(name):

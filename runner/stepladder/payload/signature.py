@@ -27,9 +27,9 @@ def set_signature(function: ir.Operation, results: Sequence[ir.Type] | None = No
     """
     types = [argument.type for argument in function.regions[0].blocks[0].arguments]
     if "arg_attrs" in function.attributes:
-        known = list(ir.ArrayAttr(function.attributes["arg_attrs"]))[: len(types)]
-        added = [ir.DictAttr.get({})] * (len(types) - len(known))
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get(known + added)
+        attributes = list(ir.ArrayAttr(function.attributes["arg_attrs"]))[: len(types)]
+        new_attributes = [ir.DictAttr.get({})] * (len(types) - len(attributes))
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes + new_attributes)
     if results is None:
         results = result_types(function)
     elif "res_attrs" in function.attributes:

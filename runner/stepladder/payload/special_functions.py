@@ -180,14 +180,14 @@ def digamma(x: Array, functions: Functions) -> Array:
     """
     is_left = x < 0.0
     z = functions.where(is_left, 1.0 - x, x)
-    shifted = functions.where(z < 0.0, z, 0.0)
+    reciprocals = functions.where(z < 0.0, z, 0.0)
     for _ in range(_LARGE):
         is_small = z < float(_LARGE)
-        shifted = functions.where(is_small, shifted - 1.0 / z, shifted)
+        reciprocals = functions.where(is_small, reciprocals - 1.0 / z, reciprocals)
         z = functions.where(is_small, z + 1.0, z)
     inverse = 1.0 / (z * z)
     series = _polynomial(inverse, _DIGAMMA) * inverse
-    right = shifted + functions.log(z) - 0.5 / z + series
+    right = reciprocals + functions.log(z) - 0.5 / z + series
     # By the reflection, with the cotangent of what is left of the integer below.
     rest = x - functions.floor(x)
     cotangent = functions.cos(rest * math.pi) / functions.sin(rest * math.pi)
@@ -210,12 +210,12 @@ def erfc(x: Array, functions: Functions, split: float) -> Array:
     near = _polynomial(y, _NEAR) / _polynomial(y, _NEAR_BELOW)
     far = _polynomial(y, _FAR) / _polynomial(y, _FAR_BELOW)
     # The square of the high half is exact, and what is left is small.
-    scaled = y * split
-    high = scaled - (scaled - y)
+    product = y * split
+    high = product - (product - y)
     power = functions.exp(-(high * high)) * functions.exp(-((y - high) * (y + high)))
-    outside = functions.where(is_none, 0.0, power * functions.where(is_far, far, near))
-    outside = functions.where(x < 0.0, 2.0 - outside, outside)
-    return functions.where(is_small, 1.0 - functions.erf(x), functions.where(size >= 0.0, outside, x))
+    tail = functions.where(is_none, 0.0, power * functions.where(is_far, far, near))
+    tail = functions.where(x < 0.0, 2.0 - tail, tail)
+    return functions.where(is_small, 1.0 - functions.erf(x), functions.where(size >= 0.0, tail, x))
 
 
 def erfinv(x: Array, functions: Functions, steps: int) -> Array:

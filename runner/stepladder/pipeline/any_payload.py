@@ -147,20 +147,20 @@ def refusal_of_matmul(text: str, name: str, function: str | None = None) -> Step
     """
     selection = selected(text, name, function)
     try:
-        found = find_matmul(selection.module)
+        matmul = find_matmul(selection.module)
     except StepladderError as refusal:
         return refusal if is_on_tensors(selection) else None
-    problem = found.problem
+    problem = matmul.problem
     if problem.batch is not None and 1 in (problem.m, problem.n, problem.k) and is_on_tensors(selection):
         return StepladderError(
             f"m, n or k is 1 in each product of a batch: {problem.m} x {problem.n} x {problem.k}",
-            location=found.location,
+            location=matmul.location,
             notes=["accepted: a batch of matmuls whose sizes are above 1, or one matmul"],
         )
-    if problem.has_windows and not found.facts()["windows_aligned"] and is_on_tensors(selection):
+    if problem.has_windows and not matmul.facts()["windows_aligned"] and is_on_tensors(selection):
         return StepladderError(
             "A, B or C is a part of a tensor whose rows do not begin, and those of C end, at multiples of 16 bytes",
-            location=found.location,
+            location=matmul.location,
             notes=["accepted: parts whose offset and pitch are multiples of 16 bytes, or whole tensors"],
         )
     return None
@@ -176,12 +176,12 @@ def raised_text(text: str, name: str, function: str | None = None) -> str | None
     Raises:
         StepladderError: text that does not parse, no such function, an argument with gaps, or as `raising.raised`.
     """
-    chosen = selected(text, name, function).function
+    function_name = selected(text, name, function).function
     module = parse_payload(text, name)
-    functions = [op for op in walk(module, "func.func") if symbol_of(op) == chosen]
+    functions = [op for op in walk(module, "func.func") if symbol_of(op) == function_name]
     copy = inlined(module, functions)
     if copy is not None:
-        functions = [op for op in walk(copy, "func.func") if symbol_of(op) == chosen]
+        functions = [op for op in walk(copy, "func.func") if symbol_of(op) == function_name]
     if len(functions) != 1:
         return None
     expansions.expand(functions[0])

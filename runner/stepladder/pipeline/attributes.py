@@ -217,25 +217,31 @@ def check_matched_ops(op: ir.Operation) -> None:
 
 def _own_attributes(sequence: ir.Operation) -> list[str]:
     attributes = sequence.attributes
-    found = [attributes[number].name for number in range(len(attributes))]
-    return [name for name in found if name not in _OF_THE_OP and "." not in name]
+    attribute_names = [attributes[number].name for number in range(len(attributes))]
+    return [name for name in attribute_names if name not in _OF_THE_OP and "." not in name]
 
 
 def _check(
-    sequence: ir.Operation, what: str, known: Mapping[str, Attribute], other: str, others: Mapping[str, Attribute]
+    sequence: ir.Operation,
+    what: str,
+    accepted: Mapping[str, Attribute],
+    other_kind: str,
+    others: Mapping[str, Attribute],
 ) -> None:
     location = diagnostics.location_text(sequence.location)
     for name in _own_attributes(sequence):
         if name in others:
-            raise StepladderError(f"{what} has an attribute '{name}', which belongs on a {other}", location=location)
-        if name not in known:
             raise StepladderError(
-                f"{what} has an unknown attribute '{name}'{suggest(name, list(known))}",
-                location=location,
-                notes=[f"known are: {', '.join(known)}"],
+                f"{what} has an attribute '{name}', which belongs on a {other_kind}", location=location
             )
-        _check_kind(sequence, what, name, known[name])
-        for expression in known[name].expressions(sequence.attributes[name]):
+        if name not in accepted:
+            raise StepladderError(
+                f"{what} has an unknown attribute '{name}'{suggest(name, list(accepted))}",
+                location=location,
+                notes=[f"known are: {', '.join(accepted)}"],
+            )
+        _check_kind(sequence, what, name, accepted[name])
+        for expression in accepted[name].expressions(sequence.attributes[name]):
             try:
                 names(expression)
             except ExpressionError as error:

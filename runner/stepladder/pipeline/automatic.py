@@ -125,10 +125,10 @@ def reason_of_function(error: StepladderError, text: str) -> StepladderError:
     """
     for note in error.notes:
         if note.startswith(AS_FUNCTION):
-            others = [item for item in error.notes if item is not note]
+            other_notes = [item for item in error.notes if item is not note]
             return StepladderError(
                 f"{text}: {note.removeprefix(AS_FUNCTION)}",
-                notes=[f"{AS_ONE_KERNEL}{error.message}", *others],
+                notes=[f"{AS_ONE_KERNEL}{error.message}", *other_notes],
                 status=error.status,
             )
     return error

@@ -33,8 +33,8 @@ def bind(pipeline: Pipeline, steps: Sequence[Step], knobs: Knobs, scope: Scope, 
         op.attributes["selected"] = _knob_attribute(value)
 
     bodies = [pipeline.sequence, *sequences_of(pipeline, steps)]
-    following = [op for body in bodies for op in walk(body) if "knobs" in op.attributes]
-    for op in following:
+    ops = [op for body in bodies for op in walk(body) if "knobs" in op.attributes]
+    for op in ops:
         entries = ir.DictAttr(op.attributes["knobs"])
         for index in range(len(entries)):
             try:
@@ -54,10 +54,10 @@ def _knob_attribute(value: KnobValue) -> ir.Attribute:
 
 def _unknown(op: ir.Operation, fact: str, payload: ir.Module) -> StepladderError:
     """Returns the error of an op that follows a property of the product, in IR without a product."""
-    found = walk(payload, "gpu.launch") or walk(payload, "gpu.launch_func") or walk(payload, "func.func")
+    ops = walk(payload, "gpu.launch") or walk(payload, "gpu.launch_func") or walk(payload, "func.func")
     return StepladderError(
         "no product in the IR: the pipeline needs that of a linalg.matmul, a vector.contract or an xetile.tile_mma",
-        location=diagnostics.location_text(found[0].location) if found else None,
+        location=diagnostics.location_text(ops[0].location) if ops else None,
         notes=[f"{op.name} at {diagnostics.location_text(op.location)} follows '{fact}'"],
     )
 
@@ -116,10 +116,14 @@ def _retype_result(op: ir.Operation, shape: Sequence[int] | None, element_type: 
     old = body.operations[0].operation
     type_ = ir.MemRefType(old.results[0].type)
     element = type_.element_type if element_type is None else ir.Type.parse(element_type)
-    reshaped = ir.MemRefType.get(type_.shape if shape is None else shape, element, memory_space=type_.memory_space)
+    result_type = ir.MemRefType.get(type_.shape if shape is None else shape, element, memory_space=type_.memory_space)
     with ir.InsertionPoint.at_block_begin(body):
         new = ir.Operation.create(
-            old.name, results=[reshaped], operands=list(old.operands), attributes=attributes_of(old), loc=old.location
+            old.name,
+            results=[result_type],
+            operands=list(old.operands),
+            attributes=attributes_of(old),
+            loc=old.location,
         )
     old.results[0].replace_all_uses_with(new.results[0])
     old.erase()

@@ -306,24 +306,24 @@ def triple(extents: Sequence[int]) -> tuple[int, int, int]:
 
 def _check_outputs(reference: Program, manifest: bundle.Manifest, location: str) -> None:
     """Refuses a kernel that is described to write other buffers than the payload does, or of other types."""
-    described = {
+    from_roles = {
         (argument.role, argument.element_type, argument.shape)
         for argument in manifest.arguments
         if argument.access != "read"
     }
     # The payload may have more dimensions than the kernel, of the same elements.
-    shapes = {role: shape for role, _, shape in described}
-    written = set()
+    shapes = {role: shape for role, _, shape in from_roles}
+    from_reference = set()
     for item in (*(item for item in reference.arguments if item.after is not None), *reference.results):
         shape = shapes.get(item.role or "", item.shape)
-        same = math.prod(item.shape) == math.prod(shape)
-        written.add((item.role, item.type, shape if same else item.shape))
-    if written != described:
+        is_same_size = math.prod(item.shape) == math.prod(shape)
+        from_reference.add((item.role, item.type, shape if is_same_size else item.shape))
+    if from_reference != from_roles:
         texts = [
             ", ".join(
                 f"{role or 'another buffer'} of {'x'.join(map(str, shape))}x{type_}" for role, type_, shape in outputs
             )
-            for outputs in (written, described)
+            for outputs in (from_reference, from_roles)
         ]
         raise StepladderError(f"the payload writes {texts[0]}, and the kernel {texts[1]}", location=location)
 
@@ -358,26 +358,26 @@ def build(
     program = read_text(text, name, request)
     # Of the payload as it was given, parsed anew: the run has changed its own module.
     if program is not None:
-        given, matmul = program.understood()
+        payload, matmul = program.understood()
     else:
-        given, matmul = select(parse_payload(text, name), request.function).module, run.matmul
+        payload, matmul = select(parse_payload(text, name), request.function).module, run.matmul
     if matmul is None:  # the run began with the payload
         raise StepladderError(
             f"pipeline '{run.pipeline.name}' compiles whole functions, not single kernels",
             location=str(run.pipeline.path),
             notes=["--pipeline auto, or the pipeline of a matmul, compiles a function with several matmuls"],
         )
-    launched = find_program(run.module)
-    if launched.kernel.target in targets.XE_TARGETS:
+    final = find_program(run.module)
+    if final.kernel.target in targets.XE_TARGETS:
         raise StepladderError(
-            f"pipeline '{run.pipeline.name}' is for {launched.kernel.target}: `stepladder compile` writes its kernel "
+            f"pipeline '{run.pipeline.name}' is for {final.kernel.target}: `stepladder compile` writes its kernel "
             "as SPIR-V, and nothing here launches it"
         )
-    kernels = (*launched.front, launched.kernel)
+    kernels = (*final.front, final.kernel)
     codes = [generate(kernel, use_cache=use_cache) for kernel in kernels]
     for kernel, code in zip(kernels, codes):
         check_resources(kernel, code)
-    manifest = _manifest(request, run, matmul, launched, codes)
-    reference = reference_export.export(given, matmul.roles)
+    manifest = _manifest(request, run, matmul, final, codes)
+    reference = reference_export.export(payload, matmul.roles)
     _check_outputs(reference, manifest, matmul.location)
     return Build(run, codes[-1], manifest, reference, tuple(codes[:-1]))

@@ -42,11 +42,11 @@ def rows(kind: str, pipeline: str | None = None) -> Rows:
     if pipeline is not None and pipeline not in pipeline_names():
         return _read([pipeline])[kind]
     digest = _digest()
-    known = _kept(digest)
-    if known is None:
-        known = _read(pipeline_names())
-        _keep(digest, known)
-    return [row for row in known[kind] if pipeline in (None, row["pipeline"])]
+    rows_by_kind = _kept(digest)
+    if rows_by_kind is None:
+        rows_by_kind = _read(pipeline_names())
+        _keep(digest, rows_by_kind)
+    return [row for row in rows_by_kind[kind] if pipeline in (None, row["pipeline"])]
 
 
 def _digest() -> str:
@@ -64,20 +64,23 @@ def _digest() -> str:
 def _kept(digest: str) -> dict[str, Rows] | None:
     """Returns the rows that were kept under a digest; None where there are none that can be used."""
     try:
-        kept = json.loads((cache_dir() / _FILE).read_text())
-        if kept["digest"] != digest or hashlib.sha256(json.dumps(kept["rows"]).encode()).hexdigest() != kept["check"]:
+        cached = json.loads((cache_dir() / _FILE).read_text())
+        if (
+            cached["digest"] != digest
+            or hashlib.sha256(json.dumps(cached["rows"]).encode()).hexdigest() != cached["check"]
+        ):
             return None
-        return kept["rows"]
+        return cached["rows"]
     except (OSError, ValueError, RecursionError, KeyError, TypeError):
         return None
 
 
-def _keep(digest: str, known: dict[str, Rows]) -> None:
+def _keep(digest: str, rows_by_kind: dict[str, Rows]) -> None:
     """Keeps rows for the next time; where the cache folder cannot be written, the next time takes as long."""
-    check = hashlib.sha256(json.dumps(known).encode()).hexdigest()
+    check = hashlib.sha256(json.dumps(rows_by_kind).encode()).hexdigest()
     with contextlib.suppress(OSError, StepladderError):
         cache_dir().mkdir(parents=True, exist_ok=True)
-        write_text(str(cache_dir() / _FILE), json.dumps({"digest": digest, "check": check, "rows": known}))
+        write_text(str(cache_dir() / _FILE), json.dumps({"digest": digest, "check": check, "rows": rows_by_kind}))
 
 
 def _read(names: Iterable[str]) -> dict[str, Rows]:
@@ -85,13 +88,13 @@ def _read(names: Iterable[str]) -> dict[str, Rows]:
     from stepladder.pipeline import library
     from stepladder.pipeline.context import mlir_context
 
-    found: dict[str, Rows] = {kind: [] for kind in KINDS}
+    rows_by_kind: dict[str, Rows] = {kind: [] for kind in KINDS}
     for name in names:
         with mlir_context():
             pipeline = library.load(name)
             for kind, of_pipeline in _describe(pipeline).items():
-                found[kind] += of_pipeline
-    return found
+                rows_by_kind[kind] += of_pipeline
+    return rows_by_kind
 
 
 def _described(key: str, text: str) -> Row:

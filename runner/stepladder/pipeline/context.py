@@ -58,8 +58,8 @@ def parse_payload(text: str, name: str) -> ir.Module:
     try:
         module = ir.Module.parse(text)
     except ir.MLIRError as error:
-        found = diagnostics.from_error(error)
-        first = found[0] if found else diagnostics.Diagnostic("", "not MLIR")
+        messages = diagnostics.from_error(error)
+        first = messages[0] if messages else diagnostics.Diagnostic("", "not MLIR")
         with_sign = _SIGN_IN_TYPE.search(first.message)
         if with_sign is not None and not first.location:  # of the body that linalg.matmul has when none is written
             raise StepladderError(
@@ -91,8 +91,8 @@ def parse_payload(text: str, name: str) -> ir.Module:
 
 def _place_of_type(text: str, element: str, name: str) -> str:
     """Returns the location of the first linalg op on an element type, or the file."""
-    found = re.search(rf"linalg\.\w+[^\n]*\dx{element}>", text)
-    return name if found is None else _place(text, found.start(), name)
+    match = re.search(rf"linalg\.\w+[^\n]*\dx{element}>", text)
+    return name if match is None else _place(text, match.start(), name)
 
 
 def _place(text: str, start: int, name: str) -> str:
@@ -104,12 +104,12 @@ def _place(text: str, start: int, name: str) -> str:
 def _uncast_operand(text: str) -> tuple[str, str, int] | None:
     """Returns the types of an operand and the result of the first linalg op in which they have as many bits and differ,
     and where the op begins in the text; None if there is none."""
-    for found in _OPERANDS.finditer(text):
-        operands, results = (_NARROW_FLOAT.findall(group) for group in found.groups())
+    for match in _OPERANDS.finditer(text):
+        operands, results = (_NARROW_FLOAT.findall(group) for group in match.groups())
         for operand in operands:
             for result in results:
                 if operand != result and operand.startswith("f8") == result.startswith("f8"):
-                    return operand, result, found.start()
+                    return operand, result, match.start()
     return None
 
 

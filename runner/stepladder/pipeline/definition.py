@@ -207,10 +207,10 @@ class Pipeline:
         for step in self.steps:
             if step.name == name:
                 return step
-        known = [step.name for step in self.steps]
+        step_names = [step.name for step in self.steps]
         raise StepladderError(
-            f"pipeline '{self.name}' has no step '{name}'{suggest(name, known)}",
-            notes=[f"its steps are: {', '.join(known)}"],
+            f"pipeline '{self.name}' has no step '{name}'{suggest(name, step_names)}",
+            notes=[f"its steps are: {', '.join(step_names)}"],
         )
 
     def summary(self) -> str:

@@ -59,11 +59,11 @@ class DumpFolder:
         write_text(str(self.path / RECORD), json.dumps(self._written, indent=2) + "\n")
 
     def _remove_last(self) -> None:
-        kept = Path(self._kept).resolve() if self._kept is not None else None
+        input_path = Path(self._kept).resolve() if self._kept is not None else None
         for name, digest in _recorded(self.path).items():
             file = self.path / name
             with contextlib.suppress(OSError):  # it is gone, or cannot be removed: then it is kept
-                if not file.is_symlink() and _digest(file.read_bytes()) == digest and file.resolve() != kept:
+                if not file.is_symlink() and _digest(file.read_bytes()) == digest and file.resolve() != input_path:
                     file.unlink()
 
 

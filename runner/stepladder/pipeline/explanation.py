@@ -127,14 +127,14 @@ def common_pipeline(payloads: Sequence[tuple[str, str]], request: Request) -> st
     """
     if request.pipeline != AUTO:
         return request.pipeline
-    found = {name: explain(text, name, request, 1)[0].pipeline for text, name in payloads}
-    if len(set(found.values())) > 1:
+    pipelines = {name: explain(text, name, request, 1)[0].pipeline for text, name in payloads}
+    if len(set(pipelines.values())) > 1:
         raise StepladderError(
             "the payloads take different pipelines: "
-            + ", ".join(f"{name} takes {pipeline}" for name, pipeline in found.items()),
+            + ", ".join(f"{name} takes {pipeline}" for name, pipeline in pipelines.items()),
             notes=["accepted: payloads that take one pipeline, or --pipeline"],
         )
-    return next(iter(found.values()))
+    return next(iter(pipelines.values()))
 
 
 def _explain(part: Part, count: int) -> Explanation:
@@ -157,8 +157,8 @@ def _explain(part: Part, count: int) -> Explanation:
             location=query.location,
             notes=["`stepladder compile` reports the first requirement that fails"],
         )
-    accepted = tried_choice(query, request, module, matmul)
-    chosen = accepted[1] if accepted is not None else knob_choice.Choice({}, knob_choice.FROM_SCRIPT)
+    attempt = tried_choice(query, request, module, matmul)
+    choice = attempt[1] if attempt is not None else knob_choice.Choice({}, knob_choice.FROM_SCRIPT)
     return Explanation(
         part.name,
         query.problem,
@@ -168,6 +168,6 @@ def _explain(part: Part, count: int) -> Explanation:
         len(ranked),
         ranked.within(1.5),
         seconds,
-        chosen,
+        choice,
         ranked.first(count),
     )

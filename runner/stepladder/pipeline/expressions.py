@@ -102,8 +102,8 @@ def names(text: str) -> list[str]:
 
 @functools.lru_cache(maxsize=4096)
 def _names(text: str) -> tuple[str, ...]:
-    found = (node for node in ast.walk(_parse(text)) if isinstance(node, ast.Name))
-    return tuple(dict.fromkeys(node.id for node in sorted(found, key=lambda node: (node.lineno, node.col_offset))))
+    name_nodes = (node for node in ast.walk(_parse(text)) if isinstance(node, ast.Name))
+    return tuple(dict.fromkeys(node.id for node in sorted(name_nodes, key=lambda node: (node.lineno, node.col_offset))))
 
 
 def evaluate(text: str, values: Mapping[str, Value]) -> Value:
@@ -207,14 +207,14 @@ class Scope(Mapping):
         Raises:
             ExpressionError: not an expression.
         """
-        found: dict[str, None] = {}
-        followed: set[str] = set()  # a name derived from itself is an error of `evaluate`, and no endless loop here
+        roots: dict[str, None] = {}
+        visited: set[str] = set()  # a name derived from itself is an error of `evaluate`, and no endless loop here
         pending = names(text)
         while pending:
             name = pending.pop(0)
             if name not in self._derived:
-                found[name] = None
-            elif name not in followed:
-                followed.add(name)
+                roots[name] = None
+            elif name not in visited:
+                visited.add(name)
                 pending = names(self._derived[name]) + pending
-        return list(found)
+        return list(roots)

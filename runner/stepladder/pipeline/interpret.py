@@ -32,10 +32,10 @@ def interpret_step(pipeline: Pipeline, index: int, module: ir.Module) -> diagnos
         except (ValueError, ir.MLIRError) as error:
             if errors:
                 return errors[0]
-            carried = diagnostics.from_error(error) if isinstance(error, ir.MLIRError) else []
+            messages = diagnostics.from_error(error) if isinstance(error, ir.MLIRError) else []
             return (
-                carried[0]
-                if carried
+                messages[0]
+                if messages
                 else diagnostics.from_text(str(error)) or diagnostics.Diagnostic("", diagnostics.shorten(str(error)))
             )
         finally:

@@ -157,10 +157,10 @@ def choices(query: Query, database: Path | None) -> Iterator[Choice]:
     """
     if database is not None and not query.changes_facts:
         yield from _tuned(query, database)
-    found = query.found_gpu()
+    gpu_model = query.found_gpu()
     source = None if query.changes_facts or _is_of_another_form(query) else query.measured.source
     for entry in measured_knobs.near(source, query.problem) if source else []:
-        if entry.is_for(found.gpu.name):
+        if entry.is_for(gpu_model.gpu.name):
             yield Choice(entry.knobs, Source(MEASURED, f"a measurement on {entry.measured_on} at {entry.describe()}"))
     ranked = rank(query)
     if ranked is None:
@@ -168,9 +168,9 @@ def choices(query: Query, database: Path | None) -> Iterator[Choice]:
         for knobs in alike:
             yield Choice(knobs, Source(MEASURED, "a measurement of the problem most like this one"))
         return
-    note = f" ({found.note})" if found.note else ""
+    note = f" ({gpu_model.note})" if gpu_model.note else ""
     for candidate in ranked.first(_TRIED):
-        text = f"the cost model for {found.gpu.name}: {candidate.microseconds:.1f} us predicted{note}"
+        text = f"the cost model for {gpu_model.gpu.name}: {candidate.microseconds:.1f} us predicted{note}"
         yield Choice(candidate.knobs, Source(MODEL, text))
 
 

@@ -41,9 +41,9 @@ def locate_matmul(selection: Selection, name: str) -> PayloadMatmul:
         StepladderError: as `find_matmul`.
     """
     try:
-        found = find_matmul(selection.module)
-        check_constants(selection.constants, found.roles)
-        return found
+        matmul = find_matmul(selection.module)
+        check_constants(selection.constants, matmul.roles)
+        return matmul
     except StepladderError as error:
         error.location = error.location or name
         raise
@@ -79,13 +79,13 @@ def make_query(pipeline: Pipeline, request: Request, matmul: PayloadMatmul) -> Q
         StepladderError: settings that the pipeline does not accept.
     """
     knobs = choose_knobs(pipeline, request)
-    given = {knob for name in request.without for knob in pipeline.step(name).left_out}
-    given |= {"target", *request.settings}
+    set_knobs = {knob for name in request.without for knob in pipeline.step(name).left_out}
+    set_knobs |= {"target", *request.settings}
     if not request.constant_weights:
-        given |= {EARLY_WEIGHTS}
+        set_knobs |= {EARLY_WEIGHTS}
     if request.in_function:
-        given |= {LAUNCH_TRIGGER}
-    fixed = {name: value for name, value in knobs.items() if name in given}
+        set_knobs |= {LAUNCH_TRIGGER}
+    fixed = {name: value for name, value in knobs.items() if name in set_knobs}
     facts = _facts_of(pipeline, request, knobs, matmul)
     return Query(
         pipeline,
@@ -108,17 +108,17 @@ def _alternatives(
     """Returns the knobs that are not given and let steps run that change facts, with the facts that follow: each alone,
     then all combinations of them."""
     switches = [_switch(pipeline, step, fixed) for step in changing_steps(pipeline, request.without)]
-    known = [switch for switch in switches if switch]
-    found: list[tuple[dict[str, int | str], dict[str, Value]]] = []
-    seen = [_facts_of(pipeline, request, knobs, matmul)]
-    for count in range(1, len(known) + 1):
-        for chosen in itertools.combinations(known, count):
-            values = {name: value for switch in chosen for name, value in switch.items()}
+    usable = [switch for switch in switches if switch]
+    alternatives: list[tuple[dict[str, int | str], dict[str, Value]]] = []
+    facts_so_far = [_facts_of(pipeline, request, knobs, matmul)]
+    for count in range(1, len(usable) + 1):
+        for combination in itertools.combinations(usable, count):
+            values = {name: value for switch in combination for name, value in switch.items()}
             facts = _facts_of(pipeline, request, {**knobs, **values}, matmul)
-            if facts not in seen:
-                seen.append(facts)
-                found.append((values, facts))
-    return tuple(found)
+            if facts not in facts_so_far:
+                facts_so_far.append(facts)
+                alternatives.append((values, facts))
+    return tuple(alternatives)
 
 
 def _facts_of(pipeline: Pipeline, request: Request, knobs: Knobs, matmul: PayloadMatmul) -> dict[str, Value]:
@@ -135,8 +135,8 @@ def _switch(pipeline: Pipeline, step: Step, fixed: Mapping[str, KnobValue]) -> d
         return {}
     knob = pipeline.knobs[names[0]]
     options = [option for option in knob.options if option != knob.default]
-    chosen = next((option for option in options if _selects(condition, knob.name, option)), None)
-    return {} if chosen is None else {knob.name: chosen}
+    value = next((option for option in options if _selects(condition, knob.name, option)), None)
+    return {} if value is None else {knob.name: value}
 
 
 def _selects(condition: Condition, name: str, value: KnobValue) -> bool:
@@ -257,14 +257,16 @@ def tried_choice(
     attempt, choice = accepted
     steps = changing_steps(query.pipeline, query.without)
     switches = {step.name: _switch(query.pipeline, step, query.fixed) for step in steps}
-    taken = {name: knobs for name, knobs in switches.items() if knobs and knobs.items() <= choice.knobs.items()}
-    last = continued(query.pipeline, list(taken))
+    taken_switches = {
+        name: knobs for name, knobs in switches.items() if knobs and knobs.items() <= choice.knobs.items()
+    }
+    last = continued(query.pipeline, list(taken_switches))
     if last is None or not is_refused(attempt, last, module, matmul):
         return accepted
-    needed = query.pipeline.step(last).needs
-    refused = [item for name, knobs in taken.items() if name in needed for item in knobs.items()]
-    others = tuple(item for item in query.alternatives if not set(refused).intersection(item[0].items()))
-    return accepted_choice(dataclasses.replace(query, alternatives=others), request, matmul)
+    needs = query.pipeline.step(last).needs
+    refused_knobs = [item for name, knobs in taken_switches.items() if name in needs for item in knobs.items()]
+    alternatives = tuple(item for item in query.alternatives if not set(refused_knobs).intersection(item[0].items()))
+    return accepted_choice(dataclasses.replace(query, alternatives=alternatives), request, matmul)
 
 
 def accepts(pipeline: Pipeline, request: Request, matmul: PayloadMatmul, *, is_measured: bool = False) -> bool:
@@ -287,19 +289,19 @@ def accepts(pipeline: Pipeline, request: Request, matmul: PayloadMatmul, *, is_m
     return True
 
 
-def knob_sources(pipeline: Pipeline, given: Request, completed: Request, source: Source) -> dict[str, str]:
+def knob_sources(pipeline: Pipeline, original: Request, completed: Request, source: Source) -> dict[str, str]:
     """Returns where each knob's value comes from, as a message shows it.
 
     Args:
         pipeline: whose knobs they are.
-        given: the user's request.
+        original: the user's request.
         completed: the request with the chosen knobs, as `complete_request` returns it.
         source: of the chosen knobs.
     """
-    implied = {knob: f"--without {name}" for name in given.without for knob in pipeline.step(name).left_out}
+    from_left_out = {knob: f"--without {name}" for name in original.without for knob in pipeline.step(name).left_out}
     return {
         name: "--set"
-        if name in given.settings
-        else implied.get(name) or (source.text if name in completed.settings else FROM_SCRIPT.text)
+        if name in original.settings
+        else from_left_out.get(name) or (source.text if name in completed.settings else FROM_SCRIPT.text)
         for name in pipeline.knobs
     }

@@ -40,10 +40,10 @@ def choose_knobs(pipeline: Pipeline, request: Request) -> Knobs:
     """
     _check_without(pipeline, request.without)
     values = {knob.name: knob.default for knob in pipeline.knobs.values()}
-    for name, given in request.settings.items():
+    for name, setting in request.settings.items():
         if name not in pipeline.knobs:
             raise _unknown(pipeline, name)
-        values[name] = _knob_value(pipeline.knobs[name], given, pipeline)
+        values[name] = _knob_value(pipeline.knobs[name], setting, pipeline)
     for name in request.without:
         for knob, value in pipeline.step(name).left_out.items():
             if knob in request.settings and values[knob] != value:
@@ -93,15 +93,15 @@ def evaluation_scope(
     Raises:
         StepladderError: a target that is not supported.
     """
-    known: dict[str, Value] = {step.name: step.name not in without for step in pipeline.steps}
-    known |= facts
+    values: dict[str, Value] = {step.name: step.name not in without for step in pipeline.steps}
+    values |= facts
     # Whether its steps compile a pair of products, and operands that are parts of buffers.
-    known |= {name: False for name in ("takes_pairs", "takes_windows") if name not in pipeline.derived}
+    values |= {name: False for name in ("takes_pairs", "takes_windows") if name not in pipeline.derived}
     if "target" in knobs:
         target = targets.find_limits(str(knobs["target"]))
-        known["shared_memory_limit"] = target.shared_memory
-        known["max_threads_per_sm"] = target.threads_per_sm
-    scope = Scope({**known, **knobs}, {**pipeline.derived, **(derived or {})})
+        values["shared_memory_limit"] = target.shared_memory
+        values["max_threads_per_sm"] = target.threads_per_sm
+    scope = Scope({**values, **knobs}, {**pipeline.derived, **(derived or {})})
     for step in changing_steps(pipeline, without):
         if set(step.facts) <= set(facts) and _runs(step, scope):
             scope = scope.replace(**_changed(step, scope))
@@ -156,15 +156,15 @@ def _runs(step: Step, scope: Scope) -> bool:
     return step.condition is None or evaluate(step.condition.expression, scope) == step.condition.region
 
 
-def _knob_value(knob: Knob, given: KnobValue, pipeline: Pipeline) -> KnobValue:
-    value: KnobValue = given
+def _knob_value(knob: Knob, setting: KnobValue, pipeline: Pipeline) -> KnobValue:
+    value: KnobValue = setting
     if knob.is_boolean:
-        value = _BOOLEANS.get(str(given).lower(), given)
-    elif isinstance(knob.default, int) and isinstance(given, str):
+        value = _BOOLEANS.get(str(setting).lower(), setting)
+    elif isinstance(knob.default, int) and isinstance(setting, str):
         try:
-            value = int(given, 0)
+            value = int(setting, 0)
         except ValueError:
-            message = f"knob '{knob.name}' must be a number, got '{given}'"
+            message = f"knob '{knob.name}' must be a number, got '{setting}'"
             raise KnobError(message, message, knob.name, notes=[f"its options are: {knob.options_text()}"]) from None
     if not knob.accepts(value):
         raise KnobError(

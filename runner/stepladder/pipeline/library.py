@@ -57,12 +57,12 @@ def _pipeline_path(name: str) -> Path:
         return path
     path = transforms_dir() / f"{name}.mlir"
     if not path.is_file():
-        known = pipeline_names()
+        accepted = pipeline_names()
         files = [file for file in (f"./{name}", f"{name}.mlir") if Path(file).is_file()]
         raise StepladderError(
-            f"unknown pipeline '{name}'{suggest(name, known)}",
+            f"unknown pipeline '{name}'{suggest(name, accepted)}",
             notes=[
-                f"pipelines by name: {', '.join(known)}",
+                f"pipelines by name: {', '.join(accepted)}",
                 f"or give the path of a pipeline file{': ' + files[0] if files else ''}",
             ],
         )
@@ -114,10 +114,10 @@ def _read_requirements(sequence: ir.Operation) -> tuple[Requirement, ...]:
     if "requires" not in sequence.attributes:
         return ()
     when = ir.StringAttr(sequence.attributes["when"]).value if "when" in sequence.attributes else None
-    found = [(entry["condition"].value, entry["message"].value) for entry in sequence.attributes["requires"]]
+    requirements = [(entry["condition"].value, entry["message"].value) for entry in sequence.attributes["requires"]]
     if when is not None:
-        found = [(f"not ({when}) or ({condition})", message) for condition, message in found]
-    return tuple(Requirement(condition, message) for condition, message in found)
+        requirements = [(f"not ({when}) or ({condition})", message) for condition, message in requirements]
+    return tuple(Requirement(condition, message) for condition, message in requirements)
 
 
 def load(name: str) -> Pipeline:
@@ -201,7 +201,7 @@ def _check_names(pipeline: Pipeline, step: Step) -> None:
     """Raises StepladderError where a step's attributes name steps that no file defines, or give a knob what it cannot
     hold."""
     location = diagnostics.location_text(sequences_of(pipeline, [step])[0].location)
-    names = [other.name for other in pipeline.steps]
+    names = [other_step.name for other_step in pipeline.steps]
     for name in step.needs:
         if name not in names and scripts.find(name, pipeline.path) is None:
             raise StepladderError(
@@ -234,8 +234,8 @@ def _condition(include: ir.Operation) -> Condition | None:
         return None
     region = next(number for number, region in enumerate(parent.regions) if region.blocks[0] == include.block)
     script_attributes.check_knobs(parent.operation)
-    selected = parent.attributes[_SELECTED].value if _SELECTED in parent.attributes else 0
-    expression = _texts(parent.operation, "knobs").get(_SELECTED) or str(selected)
+    branch = parent.attributes[_SELECTED].value if _SELECTED in parent.attributes else 0
+    expression = _texts(parent.operation, "knobs").get(_SELECTED) or str(branch)
     return Condition(expression, region, len(parent.regions), diagnostics.location_text(parent.location))
 
 
@@ -288,7 +288,7 @@ def _load_step(pipeline: Pipeline, name: str, condition: Condition | None, parse
         scripts.file_of(sequence),
         "optimization" in sequence.attributes,
         _read_requirements(sequence),
-        tuple(needed.value for needed in sequence.attributes["needs"]) if "needs" in sequence.attributes else (),
+        tuple(step_name.value for step_name in sequence.attributes["needs"]) if "needs" in sequence.attributes else (),
         {knob: _value(value) for knob, value in _entries(sequence, "left_out").items()},
         _facts(sequence, name),
         python_dialects_in(ops),

@@ -51,14 +51,14 @@ def find_measured(pipeline: Pipeline) -> Measured:
     none = f"no knobs were measured for pipeline '{name}'"
     if pipeline.path.parent.resolve() == transforms_dir():
         return Measured(None, none)
-    others = [library.load(path.stem) for path in sorted((transforms_dir() / "defaults").glob("*.json"))]
-    for other in others:
+    pipelines = [library.load(path.stem) for path in sorted((transforms_dir() / "defaults").glob("*.json"))]
+    for other in pipelines:
         if difference(pipeline, other) is None:
             return Measured(
                 other.path, f"pipeline '{name}' is a copy of {other.name} and keeps the knobs measured for it"
             )
     steps = {step.name for step in pipeline.steps}
-    alike = max(others, key=lambda other: len(steps & {step.name for step in other.steps}), default=None)
+    alike = max(pipelines, key=lambda other: len(steps & {step.name for step in other.steps}), default=None)
     if alike is None or not steps & {step.name for step in alike.steps}:
         return Measured(None, none)
     return Measured(None, f"{none}, and those of {alike.name} are not for it: {difference(pipeline, alike)}")
@@ -73,27 +73,27 @@ def difference(pipeline: Pipeline, other: Pipeline) -> str | None:
     """
     steps, others = pipeline.steps, other.steps
     names, other_names = [step.name for step in steps], [step.name for step in others]
-    for own, step in itertools.zip_longest(names, other_names):
-        if own != step:
-            if own is not None and own not in other_names:
-                return f"it has a step '{own}'"
+    for own_name, step in itertools.zip_longest(names, other_names):
+        if own_name != step:
+            if own_name is not None and own_name not in other_names:
+                return f"it has a step '{own_name}'"
             if step is not None and step not in names:
                 return f"it has no step '{step}'"
-            return f"its steps are in another order from '{own or step}' on"
-    for own, step in zip(steps, others):
-        if own.condition != step.condition:
-            return f"step '{own.name}' runs in other cases"
+            return f"its steps are in another order from '{own_name or step}' on"
+    for own_step, step in zip(steps, others):
+        if own_step.condition != step.condition:
+            return f"step '{own_step.name}' runs in other cases"
     texts, other_texts = texts_of_steps(pipeline), texts_of_steps(other)
     for name in names:
         if texts[name] != other_texts[name]:
             return f"step '{name}' is another"
     for name in {**pipeline.knobs, **other.knobs}:
-        own, knob = pipeline.knobs.get(name), other.knobs.get(name)
-        if own is None or knob is None:
-            return f"it has {'no' if own is None else 'a'} knob '{name}'"
-        if own.default != knob.default:
-            return f"knob '{name}' is {own.default} by default, and {knob.default} there"
-        if own.options_text() != knob.options_text():
+        own_knob, knob = pipeline.knobs.get(name), other.knobs.get(name)
+        if own_knob is None or knob is None:
+            return f"it has {'no' if own_knob is None else 'a'} knob '{name}'"
+        if own_knob.default != knob.default:
+            return f"knob '{name}' is {own_knob.default} by default, and {knob.default} there"
+        if own_knob.options_text() != knob.options_text():
             return f"knob '{name}' has other options"
     if pipeline.derived != other.derived:
         return "it derives other names from knobs"
@@ -139,8 +139,8 @@ def _distance(entry: dict, problem: Problem) -> float:
     matmuls = problem.matmuls / entry.get("batch", 1)
     area = abs(math.log2(entry["m"] * entry["n"] / (matmuls * problem.m * problem.n)))
     shape = abs(math.log2(entry["m"] / entry["n"]) - math.log2(problem.m / problem.n))
-    lost = math.log2(_lost(entry["knobs"], problem.m, problem.n) / _lost(entry["knobs"], entry["m"], entry["n"]))
-    return area + 0.25 * shape + 0.25 * abs(math.log2(entry["k"] / problem.k)) + _LOST * max(0.0, lost)
+    loss = math.log2(_lost(entry["knobs"], problem.m, problem.n) / _lost(entry["knobs"], entry["m"], entry["n"]))
+    return area + 0.25 * shape + 0.25 * abs(math.log2(entry["k"] / problem.k)) + _LOST * max(0.0, loss)
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def near(pipeline: Path, problem: Problem) -> list[Entry]:
         problem.n if problem.b_layout == "row" else problem.k,
     )
     data = json.loads(path.read_text())
-    found = []
+    entries = []
     for entry in _of_form(data["problems"], problem):
         knobs = entry["knobs"]
         tiles = [
@@ -228,18 +228,19 @@ def near(pipeline: Path, problem: Problem) -> list[Entry]:
         if (
             (entry["a_bits"], entry["c_bits"]) == (facts["a_bits"], facts["c_bits"])
             and entry.get("batch") == problem.batch
-            and all(own == other for own, other in tiles)
+            and all(tile == other_tile for tile, other_tile in tiles)
             and problem.m > _FILLED * entry["m"]
             and problem.n > _FILLED * entry["n"]
             and abs(entry["k"] / problem.k - 1) <= _NEAR
             and _begin_within_sectors((entry["k"], entry["n"]), entry["a_bits"])
             == _begin_within_sectors(rows, entry["a_bits"])
         ):
-            found.append(entry)
-    found.sort(key=lambda entry: (not entry.get("operands", 0), _distance(entry, problem)))
-    card, others = data.get("measured_on", ""), tuple(data.get("also_for", ()))
+            entries.append(entry)
+    entries.sort(key=lambda entry: (not entry.get("operands", 0), _distance(entry, problem)))
+    card, other_gpus = data.get("measured_on", ""), tuple(data.get("also_for", ()))
     return [
-        Entry(entry["m"], entry["n"], entry["k"], card, entry["knobs"], entry.get("batch"), others) for entry in found
+        Entry(entry["m"], entry["n"], entry["k"], card, entry["knobs"], entry.get("batch"), other_gpus)
+        for entry in entries
     ]
 
 
@@ -270,14 +271,14 @@ def candidates(pipeline: Path, problem: Problem) -> list[Knobs]:
 
 def _sorted(path: Path, problem: Problem) -> list[Knobs]:
     facts = problem_facts(problem)
-    measured = _of_form(json.loads(path.read_text())["problems"], problem)
-    alike = [entry for entry in measured if entry["a_bits"] == facts["a_bits"]] or [
-        _of_width(entry, bits_of_name(problem.a_type)) for entry in measured
+    entries = _of_form(json.loads(path.read_text())["problems"], problem)
+    alike = [entry for entry in entries if entry["a_bits"] == facts["a_bits"]] or [
+        _of_width(entry, bits_of_name(problem.a_type)) for entry in entries
     ]
-    found: list[Knobs] = []
+    knobs: list[Knobs] = []
     for entry in sorted(
         alike, key=lambda entry: _distance(entry, problem) + _OTHER_C * (entry["c_bits"] != facts["c_bits"])
     ):
-        if entry["knobs"] not in found:
-            found.append(entry["knobs"])
-    return found
+        if entry["knobs"] not in knobs:
+            knobs.append(entry["knobs"])
+    return knobs

@@ -33,8 +33,8 @@ def run_pass_pipeline(text: str, name: str, pass_pipeline: str) -> str:
     try:
         passes.run(module.operation)
     except ir.MLIRError as error:
-        found = diagnostics.from_error(error)
-        first = found[0] if found else diagnostics.Diagnostic("", "a pass failed")
+        messages = diagnostics.from_error(error)
+        first = messages[0] if messages else diagnostics.Diagnostic("", "a pass failed")
         raise StepladderError(
             first.message, location=first.location or name, notes=first.notes, status=FAILED
         ) from None

@@ -70,11 +70,11 @@ def find(path: Path, state: _State) -> Pipeline | None:
         path: of the pipeline.
         state: from `state_of`.
     """
-    loaded = _LOADED.get(path)
-    if loaded is None or loaded.state != state:
+    entry = _LOADED.get(path)
+    if entry is None or entry.state != state:
         return None
     try:
-        module = ir.Module.parse(loaded.bytecode)
+        module = ir.Module.parse(entry.bytecode)
     except ir.MLIRError:  # a context without the extension: the scripts' own error is the better one
         return None
     return Pipeline(
@@ -82,12 +82,12 @@ def find(path: Path, state: _State) -> Pipeline | None:
         path,
         module,
         sequences_by_name(module)[path.stem],
-        dict(loaded.knobs),
-        dict(loaded.derived),
-        list(loaded.steps),
-        loaded.whole_function,
-        loaded.program_step,
-        dict(loaded.program_knobs),
+        dict(entry.knobs),
+        dict(entry.derived),
+        list(entry.steps),
+        entry.whole_function,
+        entry.program_step,
+        dict(entry.program_knobs),
     )
 
 

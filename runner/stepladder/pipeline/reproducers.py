@@ -69,13 +69,13 @@ def describe_kept() -> str:
 
 def _remove_old(newest: Path) -> None:
     """Removes this user's temporary reproducers that are older than the last `KEPT`, and no other file."""
-    found = []
+    folders = []
     for folder in newest.parent.glob(f"{_FOLDER}*"):
         with contextlib.suppress(OSError):
             status = folder.lstat()
             if folder.is_dir() and not folder.is_symlink() and status.st_uid == newest.stat().st_uid:
-                found.append((folder == newest, status.st_mtime_ns, folder))
-    for _, _, folder in sorted(found)[:-KEPT]:
+                folders.append((folder == newest, status.st_mtime_ns, folder))
+    for _, _, folder in sorted(folders)[:-KEPT]:
         with contextlib.suppress(OSError):  # another process removes it, or it holds another file
             for file in folder.glob(_FILE.format("*")):
                 file.unlink()

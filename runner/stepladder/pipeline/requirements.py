@@ -42,8 +42,8 @@ def check_requirements(
         StepladderError: a condition that cannot be evaluated.
     """
     requirements = [(step, requirement) for step in steps for requirement in step.requires]
-    chosen = pipeline.knobs.keys() - {_TARGET, *given}
-    for step, requirement in sorted(requirements, key=lambda each: _depends_on(chosen, each[1], scope)):
+    open_knobs = pipeline.knobs.keys() - {_TARGET, *given}
+    for step, requirement in sorted(requirements, key=lambda pair: _depends_on(open_knobs, pair[1], scope)):
         _check(pipeline, step, requirement, scope, location)
 
 
@@ -68,13 +68,13 @@ def accepted_values(pipeline: Pipeline, scope: Scope, condition: str) -> list[st
         knob = pipeline.knobs.get(name)
         if knob is None or knob.multiple_of is not None:
             continue
-        good = []
+        options = []
         for option in knob.options:
             with contextlib.suppress(ExpressionError):
                 if evaluate(condition, scope.replace(**{name: option})):
-                    good.append(str(option))
-        if good:
-            hints.append(f"satisfied by {name} = {' or '.join(good)}")
+                    options.append(str(option))
+        if options:
+            hints.append(f"satisfied by {name} = {' or '.join(options)}")
         else:
             hopeless.append(f"no other option of {name} ({knob.options_text()}) satisfies the requirement")
     return hints or hopeless
@@ -100,7 +100,7 @@ def _check(
             raise
         is_about_payload = any(name in FACTS for name in roots)
         location = payload_location if payload_location is not None and is_about_payload else str(step.path)
-        found = _values(scope, [*names(condition), *roots])
+        values = _values(scope, [*names(condition), *roots])
         notes = accepted_values(pipeline, scope, condition)
     except ExpressionError as error:
         location = str(step.path)
@@ -116,10 +116,10 @@ def _check(
                     if unknown[0] in names(text)
                 ],
             ) from None
-        known = [name for name in roots if name in scope]
-        found, notes = ": ".join(filter(None, [str(error), _values(scope, known)])), []
+        readable = [name for name in roots if name in scope]
+        values, notes = ": ".join(filter(None, [str(error), _values(scope, readable)])), []
     raise RequirementError(
-        f"step '{step.name}': {requirement.message}, but {found}",
+        f"step '{step.name}': {requirement.message}, but {values}",
         location=location,
         notes=[*notes, f"requirement: {condition}"],
     )
@@ -130,13 +130,13 @@ def _values(scope: Scope, used: list[str]) -> str:
 
     Values that no knob changes are left out: constants of the pipeline, and booleans derived from a knob that is shown.
     """
-    shown = []
+    texts = []
     for name in dict.fromkeys(used):
         value = scope[name]
         if scope.roots(name) != [name] and (isinstance(value, bool) or not scope.roots(name)):
             continue
-        shown.append(f"{name} = {_text(value)}")
-    return ", ".join(shown)
+        texts.append(f"{name} = {_text(value)}")
+    return ", ".join(texts)
 
 
 def _text(value: Value) -> str:

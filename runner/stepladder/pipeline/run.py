@@ -131,16 +131,16 @@ def run_pipeline(
     choose_knobs(pipeline, request)  # an error in the options comes before one in the payload
     module = parse_payload(text, name)
     input_text = text_of(module)
-    given, program = request, tile_programs.read(pipeline, module, request)
+    original, program = request, tile_programs.read(pipeline, module, request)
     if program is not None:
         selection, matmul = program.selection, program.matmul
         module, measured, source = selection.module, None, tile_programs.FROM_TILES
-        request = tile_programs.requested(pipeline, given, program)
+        request = tile_programs.requested(pipeline, original, program)
     else:
         selection = select_function(module, name, request) if first == 0 else Selection(module)
         module = selection.module
         matmul = locate_matmul(selection, name) if first == 0 and not pipeline.whole_function else None
-        request, source, measured = complete_request(pipeline, given, module, matmul)
+        request, source, measured = complete_request(pipeline, original, module, matmul)
     knobs = choose_knobs(pipeline, request)
     if matmul is not None:
         matmul = replace(matmul, problem=with_products(matmul.problem, knobs))
@@ -148,13 +148,13 @@ def run_pipeline(
     scope = evaluation_scope(pipeline, knobs, facts, request.without)
     active = active_steps(pipeline, scope, request)
     steps = [pipeline.steps[index] for index in active]
-    check_requirements(pipeline, steps, scope, matmul.location if matmul is not None else None, given.settings)
+    check_requirements(pipeline, steps, scope, matmul.location if matmul is not None else None, original.settings)
     bind(pipeline, steps, knobs, scope, module)
 
     if begun:
         begun(input_text)
     results = _run_steps(pipeline, active, module, request, reproducer_dir, progress)
-    sources = knob_sources(pipeline, given, request, source)
+    sources = knob_sources(pipeline, original, request, source)
     return Run(module, pipeline, matmul, knobs, scope, results, input_text, sources, source, measured, selection)
 
 
@@ -177,18 +177,18 @@ def run_again(run: Run, request: Request) -> Run:
     active = active_steps(pipeline, scope, request)
     steps = [pipeline.steps[index] for index in active]
     check_requirements(pipeline, steps, scope, None, request.settings)
-    changed = {name for name, value in knobs.items() if run.knobs[name] != value}
+    changed_knobs = {name for name, value in knobs.items() if run.knobs[name] != value}
     shared = 0
     for result, step in zip(run.steps, steps):
-        if result.name != step.name or not changed.isdisjoint(_names_in(pipeline, step, scope)):
+        if result.name != step.name or not changed_knobs.isdisjoint(_names_in(pipeline, step, scope)):
             break
         shared += 1
     assert shared, "what a whole function begins with depends on no knob"
-    before = run.steps[shared - 1].snapshot
-    module = ir.Module.create(before.location)
-    for name, attribute in attributes_of(before).items():
+    snapshot = run.steps[shared - 1].snapshot
+    module = ir.Module.create(snapshot.location)
+    for name, attribute in attributes_of(snapshot).items():
         module.operation.attributes[name] = attribute
-    for op in before.regions[0].blocks[0].operations:
+    for op in snapshot.regions[0].blocks[0].operations:
         module.body.append(op.operation.clone())
     bind(pipeline, steps, knobs, scope, module)
     results = [*run.steps[:shared], *_run_steps(pipeline, active[shared:], module, request, None, None)]
@@ -198,12 +198,12 @@ def run_again(run: Run, request: Request) -> Run:
 
 def _names_in(pipeline: Pipeline, step: Step, scope: Scope) -> set[str]:
     """Returns the names that the attributes of a step's ops depend on."""
-    found: set[str] = set()
+    names: set[str] = set()
     for sequence in sequences_of(pipeline, [step]):
         for op in walk(sequence):
             for entry in ir.DictAttr(op.attributes["knobs"]) if "knobs" in op.attributes else ():
-                found.update(scope.roots(ir.StringAttr(entry.attr).value))
-    return found
+                names.update(scope.roots(ir.StringAttr(entry.attr).value))
+    return names
 
 
 def _run_steps(
@@ -216,10 +216,10 @@ def _run_steps(
 ) -> list[StepResult]:
     """Runs the steps with given indices over a module."""
     results: list[StepResult] = []
-    before = module.operation.clone()
+    snapshot = module.operation.clone()
     for index in active:
-        results.append(_run_step(pipeline, index, module, before, request, reproducer_dir))
-        before = results[-1].snapshot
+        results.append(_run_step(pipeline, index, module, snapshot, request, reproducer_dir))
+        snapshot = results[-1].snapshot
         if progress:
             progress(results[-1])
     return results

@@ -95,10 +95,10 @@ def declared(
             declarations that include each other.
     """
     text, _ = read_text(str(path))
-    code = _NO_CODE.sub(lambda found: " " * len(found.group()), text)
+    code = _NO_CODE.sub(lambda match: " " * len(match.group()), text)
     module = _MODULE.search(code)
-    known = {*_NAMED.findall(code), *_NAMED_GENERICALLY.findall(text)}
-    missing = [name for name in dict.fromkeys(_INCLUDED.findall(code)) if name not in known]
+    definitions = {*_NAMED.findall(code), *_NAMED_GENERICALLY.findall(text)}
+    missing = [name for name in dict.fromkeys(_INCLUDED.findall(code)) if name not in definitions]
     if module is None or not missing:
         return text
     declarations = [_declaration(name, path, (*including, path), {} if parsed is None else parsed) for name in missing]

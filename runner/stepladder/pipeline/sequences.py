@@ -68,14 +68,14 @@ def with_included(pipeline: Pipeline, names: Iterable[str]) -> dict[str, ir.Oper
         names: of the sequences to begin with.
     """
     sequences = sequences_by_name(pipeline.module)
-    found: dict[str, ir.Operation] = {}
-    waiting = list(names)
-    while waiting:
-        name = waiting.pop(0)
-        if name not in found:
-            found[name] = sequences[name]
-            waiting += [included_name(include) for include in include_ops(sequences[name])]
-    return found
+    included: dict[str, ir.Operation] = {}
+    pending = list(names)
+    while pending:
+        name = pending.pop(0)
+        if name not in included:
+            included[name] = sequences[name]
+            pending += [included_name(include) for include in include_ops(sequences[name])]
+    return included
 
 
 def sequences_of(pipeline: Pipeline, steps: Sequence[Step]) -> list[ir.Operation]:

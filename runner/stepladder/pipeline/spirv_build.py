@@ -141,8 +141,8 @@ def build(
     )
     if run.matmul is None:
         return SpirvBuild(run, code, manifest, None)
-    given = select(parse_payload(text, name), request.function).module
-    return SpirvBuild(run, code, manifest, reference_export.export(given, run.matmul.roles))
+    payload = select(parse_payload(text, name), request.function).module
+    return SpirvBuild(run, code, manifest, reference_export.export(payload, run.matmul.roles))
 
 
 def _of_matmul(run: Run, kernel: Kernel) -> tuple[Argument, ...]:

@@ -42,7 +42,7 @@ def active_steps(pipeline: Pipeline, scope: Scope, request: Request) -> list[int
         StepladderError: a step that needs one that does not run, or that is asked for and not chosen.
     """
     first, last = step_span(pipeline, request)
-    chosen = []
+    active = []
     for number, step in enumerate(pipeline.steps):
         condition = step.condition
         runs = condition is None or _selected_region(pipeline, condition, scope) == condition.region
@@ -55,17 +55,17 @@ def active_steps(pipeline: Pipeline, scope: Scope, request: Request) -> list[int
                 ],
             )
         if runs and first <= number <= last and step.name not in request.without:
-            chosen.append(number)
-    for number in chosen:
+            active.append(number)
+    for number in active:
         step = pipeline.steps[number]
         missing = [name for name in step.needs if name in request.without]
         if missing:
-            both = [f"leave out both: --without {','.join([*request.without, step.name])}"]
+            hint = [f"leave out both: --without {','.join([*request.without, step.name])}"]
             raise StepladderError(
                 f"step '{step.name}' needs {' and '.join(missing)}, which --without leaves out",
-                notes=both if step.optimization else [],
+                notes=hint if step.optimization else [],
             )
-    return chosen
+    return active
 
 
 def _selected_region(pipeline: Pipeline, condition: Condition, scope: Scope) -> int:

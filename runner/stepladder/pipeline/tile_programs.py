@@ -106,9 +106,9 @@ def read(pipeline: Pipeline, module: ir.Module, request: Request) -> TileProgram
     if not names:
         return None
     if len(names) > 1:
-        found = ", ".join(f"@{name}" for _, name in names)
+        program_names = ", ".join(f"@{name}" for _, name in names)
         raise refuse(
-            names[1][0], f"{len(names)} XeTile programs in the payload: {found}", "--function NAME chooses one"
+            names[1][0], f"{len(names)} XeTile programs in the payload: {program_names}", "--function NAME chooses one"
         )
     selection = select(module, names[0][1])
     payload = ir.Module.parse(selection.module.operation.get_asm(enable_debug_info=True, use_name_loc_as_prefix=True))
@@ -167,13 +167,13 @@ def _write_on_tensors(product: TileProduct) -> None:
     inputs = [tensors[operand.matrix.buffer] for operand in (product.a, product.b)]
     result = create_named_op("linalg.matmul", inputs, sums, product.maps()).results[0]
     if has_epilogue:
-        others = [
+        operands = [
             _row_of(tensors[operand.matrix.buffer])
             if product.epilogue.is_row(operand)
             else tensors[operand.matrix.buffer]
             for operand in product.epilogue.operands
         ]
-        result = product.epilogue.write(result, others, c, adds_c=not product.from_zero).results[0]
+        result = product.epilogue.write(result, operands, c, adds_c=not product.from_zero).results[0]
     bufferization.materialize_in_destination(None, result, target, restrict=True, writable=True)
 
 
@@ -197,6 +197,6 @@ def requested(pipeline: Pipeline, request: Request, program: TileProgram) -> Req
     knobs = {name: value for name, value in choose_knobs(pipeline, request).items() if name not in open_}
     facts = {**program.matmul.facts(), **dict(zip(("tile_m", "tile_n", "tile_k"), program.tile))}
     scope = evaluation_scope(pipeline, knobs, facts, request.without, pipeline.program_knobs)
-    chosen = {name: value for name in open_ if isinstance(value := scope[name], (int, str))}
-    found = {name: value for name, value in chosen.items() if pipeline.knobs[name].accepts(value)}
-    return dataclasses.replace(request, settings={**found, **request.settings})
+    values = {name: value for name in open_ if isinstance(value := scope[name], (int, str))}
+    accepted = {name: value for name, value in values.items() if pipeline.knobs[name].accepts(value)}
+    return dataclasses.replace(request, settings={**accepted, **request.settings})

@@ -25,8 +25,8 @@ def continued(pipeline: Pipeline, steps: list[str]) -> str | None:
         pipeline: with the steps.
         steps: names of steps.
     """
-    needing = [step.name for step in pipeline.steps if set(step.needs).intersection(steps)]
-    return needing[-1] if needing else None
+    dependents = [step.name for step in pipeline.steps if set(step.needs).intersection(steps)]
+    return dependents[-1] if dependents else None
 
 
 def is_refused(request: Request, through: str, module: ir.Module, matmul: PayloadMatmul) -> bool:
@@ -43,6 +43,6 @@ def is_refused(request: Request, through: str, module: ir.Module, matmul: Payloa
     knobs = choose_knobs(pipeline, request)
     scope = evaluation_scope(pipeline, knobs, matmul.facts(), request.without)
     numbers = active_steps(pipeline, scope, request)
-    tried = parse_payload(text_of(module), matmul.location)
-    bind(pipeline, [pipeline.steps[number] for number in numbers], knobs, scope, tried)
-    return any(interpret_step(pipeline, number, tried) is not None for number in numbers)
+    copy = parse_payload(text_of(module), matmul.location)
+    bind(pipeline, [pipeline.steps[number] for number in numbers], knobs, scope, copy)
+    return any(interpret_step(pipeline, number, copy) is not None for number in numbers)

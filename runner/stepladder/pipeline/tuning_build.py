@@ -41,7 +41,7 @@ def make_plan(parts: Sequence[Part], top: int, progress: Callable[[str], None] =
         StepladderError: bad input, or a pipeline that the model has no setting of.
     """
     problems: list[Problem] = []
-    seen: dict[str, str] = {}
+    names: dict[str, str] = {}
     digest = target = ""
     for part in parts:
         with mlir_context():
@@ -60,10 +60,10 @@ def make_plan(parts: Sequence[Part], top: int, progress: Callable[[str], None] =
             measured = knob_choice.measured_choice(query)
             if measured is not None:
                 candidates = _with_default(candidates, measured.knobs, query)[:top]
-        if key in seen:
-            progress(f"{part.name} is the same problem as {seen[key]}, which is measured for both")
+        if key in names:
+            progress(f"{part.name} is the same problem as {names[key]}, which is measured for both")
             continue
-        seen[key] = part.name
+        names[key] = part.name
         number = len(problems)
         settings = [
             Setting({**fixed, **knobs}, round(microseconds, 3), f"{number:03d}/{place:02d}")
@@ -77,11 +77,11 @@ def _with_default(
     candidates: Sequence[tuple[Knobs, float]], knobs: Knobs, query: knob_choice.Query
 ) -> list[tuple[Knobs, float]]:
     """Returns candidates, knobs and predicted us, with the default knobs in front, and once."""
-    own = next((one for one in candidates if knobs.items() <= one[0].items()), None)
-    if own is None:
+    default = next((candidate for candidate in candidates if knobs.items() <= candidate[0].items()), None)
+    if default is None:
         ranked = knob_choice.rank(replace(query, fixed={**query.fixed, **knobs}))
-        own = knobs, ranked.first(1)[0].microseconds if ranked is not None and len(ranked) else 0.0
-    return [own, *(one for one in candidates if one is not own)]
+        default = knobs, ranked.first(1)[0].microseconds if ranked is not None and len(ranked) else 0.0
+    return [default, *(candidate for candidate in candidates if candidate is not default)]
 
 
 def plan_digest(plan: Plan) -> str:
@@ -116,20 +116,20 @@ def build_plan(
         StepladderError: another plan in the folder, or a process that ended by itself (status FAILED).
     """
     write_plan(folder, plan)
-    wanted = list(_missing(folder, plan, parts))
-    done = plan.count - len(wanted)
+    missing_jobs = list(_missing(folder, plan, parts))
+    done = plan.count - len(missing_jobs)
     if done:
         progress(f"{done} of {plan.count} kernels are there already")
-    executor = ProcessPoolExecutor(max_workers=max(1, min(jobs, len(wanted) or 1)), initializer=_leave_interrupts)
+    executor = ProcessPoolExecutor(max_workers=max(1, min(jobs, len(missing_jobs) or 1)), initializer=_leave_interrupts)
     try:
-        names: dict[Future[str], _Job] = {executor.submit(_build, job): job for job in wanted}
+        names: dict[Future[str], _Job] = {executor.submit(_build, job): job for job in missing_jobs}
         for future in as_completed(names):
             done += 1
-            refused = future.result()
-            shown = names[future].path.relative_to(folder)
+            refusal = future.result()
+            path = names[future].path.relative_to(folder)
             progress(
-                f"{done} of {plan.count}: {names[future].part.name}, {shown}"
-                + (f": cannot be built: {refused}" if refused else "")
+                f"{done} of {plan.count}: {names[future].part.name}, {path}"
+                + (f": cannot be built: {refusal}" if refusal else "")
             )
     except BrokenProcessPool:
         raise StepladderError(
@@ -142,9 +142,9 @@ def build_plan(
 
 
 def _missing(folder: Path, plan: Plan, parts: Sequence[Part]) -> Iterator[_Job]:
-    named = {part.name: part for part in parts}
+    part_of = {part.name: part for part in parts}
     for problem in plan.problems:
-        part = named[problem.name]
+        part = part_of[problem.name]
         for setting in problem.settings:
             path = folder / setting.bundle
             if not path.exists() and not path.with_name(path.name + REFUSED).exists():

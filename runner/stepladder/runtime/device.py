@@ -34,10 +34,10 @@ CUBIN_REFUSALS = (
 def _driver_version() -> str:
     """Returns the version of the kernel-mode driver, such as 580.159.04; the driver API knows its CUDA version only."""
     try:
-        found = re.search(r"\b(\d+\.\d+(?:\.\d+)?)\b", DRIVER_FILE.read_text())
+        match = re.search(r"\b(\d+\.\d+(?:\.\d+)?)\b", DRIVER_FILE.read_text())
     except OSError:
-        found = None
-    return found[1] if found else "unknown"
+        match = None
+    return match[1] if match else "unknown"
 
 
 def device_ordinal() -> int:
@@ -200,19 +200,19 @@ class Device:
 
     def _check_launchable(self, bundle: Bundle) -> None:
         manifest = bundle.manifest
-        needed = manifest.static_shared_memory + manifest.dynamic_shared_memory
-        if needed > self.shared_memory_limit:
+        shared_memory = manifest.static_shared_memory + manifest.dynamic_shared_memory
+        if shared_memory > self.shared_memory_limit:
             raise StepladderError(
-                f"the bundle needs {needed} bytes of shared memory per block, and {self.name} has at most "
+                f"the bundle needs {shared_memory} bytes of shared memory per block, and {self.name} has at most "
                 f"{self.shared_memory_limit}; no kernel was launched",
                 status=NOT_EXECUTED,
             )
-        wanted = {
+        features = {
             "TMA descriptors": manifest.tma_descriptors,
             "programmatic dependent launch": manifest.dependent_launch,
             "thread-block clusters": manifest.cluster != NO_CLUSTER,
         }
-        for feature, is_wanted in wanted.items():
+        for feature, is_wanted in features.items():
             if is_wanted and self.capability < HOPPER:
                 raise StepladderError(
                     f"'{bundle.path}' needs {feature}, which GPUs of compute capability 9.0 and later have, and "

@@ -307,11 +307,11 @@ def error_code(failure: Exception) -> tuple[str, str] | None:
     Args:
         failure: of any type; one whose text does not begin with a code of the driver gives None.
     """
-    found = _CODE.match(str(failure))
-    if found is None:
+    match = _CODE.match(str(failure))
+    if match is None:
         return None
-    description = " ".join((found[2] or "no description").split())
-    return found[1], description.split(". ")[0].rstrip(".")
+    description = " ".join((match[2] or "no description").split())
+    return match[1], description.split(". ")[0].rstrip(".")
 
 
 def import_cuda() -> Cuda:

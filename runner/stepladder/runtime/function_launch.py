@@ -54,17 +54,17 @@ class LoadedFunction:
     Args:
         device: the GPU.
         bundle: of the function.
-        kept: indices of the arguments that nothing writes which is enqueued before a call and may still run.
+        kept_arguments: indices of the arguments that nothing writes which is enqueued before a call and may still run.
 
     Raises:
         StepladderError: the GPU cannot run a kernel; status NOT_EXECUTED.
         CudaError: the driver refuses a kernel, or there is too little memory.
     """
 
-    def __init__(self, device: Device, bundle: FunctionBundle, kept: Container[int] = ()) -> None:
+    def __init__(self, device: Device, bundle: FunctionBundle, kept_arguments: Container[int] = ()) -> None:
         self.device = device
         self.bundle = bundle
-        self._kept = kept
+        self._kept = kept_arguments
         self._kernels: dict[str, Kernel] = {}
         for launch in bundle.manifest.launches:
             if launch.folder not in self._kernels:
@@ -109,7 +109,7 @@ class LoadedFunction:
         places |= {place: buffer.address for place, buffer in self._constants.items()}
         for part, home in self.bundle.manifest.homes.items():
             places[part] = places[home] + self.bundle.manifest.buffers[part].offset
-        found = []
+        launchers = []
         overlaps = iter(overlapping(list(self._accesses(places))))
         for launch in self.bundle.manifest.launches:
             by_role = {role: places[number] for role, number in launch.operands.items()}
@@ -117,15 +117,15 @@ class LoadedFunction:
             if launch.kernel is not None:
                 plain = launch.kernel
                 words = self._parameters(plain.tma_descriptors, plain.arguments, by_role)
-                found.append(kernel.prepared(plain.grid, plain.block, words, stream, next(overlaps)))
+                launchers.append(kernel.prepared(plain.grid, plain.block, words, stream, next(overlaps)))
                 continue
             manifest = self.bundle.matmul(launch).manifest
-            for each, item in zip(kernel.front, manifest.front, strict=True):
+            for front_kernel, item in zip(kernel.front, manifest.front, strict=True):
                 words = self._parameters(manifest.tma_descriptors, item.arguments, by_role)
-                found.append(each.prepared(item.grid, item.block, words, stream, next(overlaps)))
+                launchers.append(front_kernel.prepared(item.grid, item.block, words, stream, next(overlaps)))
             words = self._parameters(manifest.tma_descriptors, manifest.arguments, by_role)
-            found.append(kernel.prepared(manifest.grid, manifest.block, words, stream, next(overlaps)))
-        return found
+            launchers.append(kernel.prepared(manifest.grid, manifest.block, words, stream, next(overlaps)))
+        return launchers
 
     def _accesses(self, places: Mapping[int, int]) -> Iterator[Access]:
         """Yields what each kernel accesses, in order.
@@ -149,14 +149,14 @@ class LoadedFunction:
                 yield Access(written(item.arguments))
             early = [operands[role] for role in manifest.read_early]
             variable = [number for number in early if homes.get(number, number) not in self._constants]
-            given = [buffers[homes.get(number, number)] for number in variable]
+            owners = [buffers[homes.get(number, number)] for number in variable]
             yield Access(
                 written(manifest.arguments),
                 ranges(variable),
                 bool(early),
                 manifest.dependent_launch,
                 manifest.dependent_launch and triggers_late(self.bundle.kernels[launch.folder].ptx),
-                all(buffer.kind == "argument" and buffer.number in self._kept for buffer in given),
+                all(buffer.kind == "argument" and buffer.number in self._kept for buffer in owners),
             )
 
     def graph(self, addresses: Mapping[int, int], stream: int) -> Replay | None:
@@ -169,23 +169,25 @@ class LoadedFunction:
         """
         cuda = self.device.session.cuda
         driver = cuda.driver
-        own = driver.CUstream(int(cuda.query("cuStreamCreate", driver.CUstream_flags.CU_STREAM_NON_BLOCKING)))
+        capture_stream = driver.CUstream(
+            int(cuda.query("cuStreamCreate", driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
+        )
         try:
-            launches = self.launchers(addresses, int(own))
-            cuda.call("cuStreamBeginCapture", own, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+            launches = self.launchers(addresses, int(capture_stream))
+            cuda.call("cuStreamBeginCapture", capture_stream, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
             try:
                 for launch in launches:
                     launch()
             finally:
-                error, captured = driver.cuStreamEndCapture(own)
+                error, graph = driver.cuStreamEndCapture(capture_stream)
                 cuda.check("cuStreamEndCapture", error)
-            replayed: Any = cuda.query("cuGraphInstantiate", captured, 0)
-            cuda.call("cuGraphDestroy", captured)
+            executable: Any = cuda.query("cuGraphInstantiate", graph, 0)
+            cuda.call("cuGraphDestroy", graph)
         except CudaError:
             return None
         finally:
-            cuda.call("cuStreamDestroy", own)
-        return Replay(cuda, replayed, stream)
+            cuda.call("cuStreamDestroy", capture_stream)
+        return Replay(cuda, executable, stream)
 
     def _parameters(
         self, descriptors: Sequence[TmaDescriptor], arguments: Sequence[Argument], by_role: Mapping[str, int]
@@ -213,15 +215,15 @@ class DeviceFunction:
     Args:
         device: the GPU.
         bundle: of the function.
-        kept: as for `LoadedFunction`.
+        kept_arguments: as for `LoadedFunction`.
 
     Attributes:
         loaded: its kernels.
     """
 
-    def __init__(self, device: Device, bundle: FunctionBundle, kept: Container[int] = ()) -> None:
+    def __init__(self, device: Device, bundle: FunctionBundle, kept_arguments: Container[int] = ()) -> None:
         self.bundle = bundle
-        self.loaded = LoadedFunction(device, bundle, kept)
+        self.loaded = LoadedFunction(device, bundle, kept_arguments)
         manifest = bundle.manifest
         self._aliases = manifest.aliases
         self._buffers = {

@@ -38,10 +38,10 @@ def require(size: int, what: str, *, location: str | None = None, status: int = 
     """
     if size < _SMALL:
         return
-    there = available()
-    if there is not None and size > there:
+    free = available()
+    if free is not None and size > free:
         raise StepladderError(
-            f"{what} needs {_text(size)} of memory, and {_text(there)} are available", location=location, status=status
+            f"{what} needs {_text(size)} of memory, and {_text(free)} are available", location=location, status=status
         )
 
 

@@ -17,8 +17,8 @@ def installed_gpu(folder: Path = GPUS_FOLDER) -> str | None:
     names = set()
     for path in folder.glob("*/information"):
         try:
-            found = re.search(r"^Model:\s*(.+?)\s*$", path.read_text(), re.MULTILINE)
+            match = re.search(r"^Model:\s*(.+?)\s*$", path.read_text(), re.MULTILINE)
         except OSError:
             continue
-        names.add(found[1] if found else None)
+        names.add(match[1] if match else None)
     return names.pop() if len(names) == 1 else None

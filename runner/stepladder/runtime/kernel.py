@@ -80,27 +80,27 @@ class Kernel:
         """
         with self.session.cuda.checked("reading the cluster of a kernel"):
             attributes = self._kernel.attributes
-            compiled: tuple[int, int, int] = (
+            cluster: tuple[int, int, int] = (
                 attributes.required_cluster_width,
                 attributes.required_cluster_height,
                 attributes.required_cluster_depth,
             )
-        if compiled != manifest.cluster:
+        if cluster != manifest.cluster:
             raise StepladderError(
-                f"kernel '{manifest.kernel_name}' is compiled for clusters of {extents_text(compiled)} blocks, and "
+                f"kernel '{manifest.kernel_name}' is compiled for clusters of {extents_text(cluster)} blocks, and "
                 f"the manifest has {extents_text(manifest.cluster)}; no kernel was launched",
                 status=NOT_EXECUTED,
             )
-        if math.prod(compiled) > PORTABLE_CLUSTER:
+        if math.prod(cluster) > PORTABLE_CLUSTER:
             self._set_attribute("NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1)
         with self.session.cuda.checked("counting active clusters"):
             # The configuration has no cluster: the extents are compiled into the kernel.
-            fitting = self._kernel.occupancy.max_active_clusters(
+            active_clusters = self._kernel.occupancy.max_active_clusters(
                 self._config(manifest.grid, manifest.block, False), stream=self.session.stream
             )
-        if fitting < 1:
+        if active_clusters < 1:
             raise StepladderError(
-                f"no cluster of {extents_text(compiled)} blocks, with "
+                f"no cluster of {extents_text(cluster)} blocks, with "
                 f"{manifest.static_shared_memory + manifest.dynamic_shared_memory} bytes of shared memory per block, "
                 f"fits on {self.session.gpu.name}; no kernel was launched",
                 status=NOT_EXECUTED,
@@ -123,16 +123,16 @@ class Kernel:
             dependent: programmatic dependent launch: whether the kernel may start while the one before it ends. The
                 kernel then waits for that one itself (`griddepcontrol.wait`).
         """
-        kept = tuple(arguments)
-        values = [item.address if isinstance(item, Buffer) else item for item in kept]
+        references = tuple(arguments)
+        values = [item.address if isinstance(item, Buffer) else item for item in references]
         # cuda.core takes Python's integers as signed ones.
         words = [np.uint64(item) for item in values if not isinstance(item, _BY_VALUE)]
         if len(words) < len(values):
-            return self._launcher_by_value(grid, block, tuple(values), dependent, kept)
+            return self._launcher_by_value(grid, block, tuple(values), dependent, references)
         cuda, stream, kernel = self.session.cuda, self.session.stream, self._kernel
         config = self._config(grid, block, dependent)
 
-        def enqueue(keep_alive: tuple = kept) -> None:
+        def enqueue(keep_alive: tuple = references) -> None:
             with cuda.checked("launching a kernel"):
                 cuda.core.launch(stream, config, kernel, *words)
 
@@ -144,7 +144,7 @@ class Kernel:
         block: Sequence[int],
         values: tuple[int | TensorMap | HostNumber, ...],
         dependent: bool,
-        kept: tuple[object, ...],
+        references: tuple[object, ...],
     ) -> Callable[[], None]:
         """`launcher` for arguments with TMA descriptors or scalars."""
         cuda, driver = self.session.cuda, self.session.cuda.driver
@@ -153,7 +153,7 @@ class Kernel:
         # A type of None represents a structure, which the bindings find by the value's `getPtr`.
         types = tuple(None if isinstance(item, _BY_VALUE) else ctypes.c_uint64 for item in values)
 
-        def enqueue(keep_alive: tuple = kept) -> None:
+        def enqueue(keep_alive: tuple = references) -> None:
             cuda.call("cuLaunchKernelEx", config, function, (values, types), 0)
 
         return enqueue

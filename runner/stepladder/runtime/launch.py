@@ -35,7 +35,7 @@ class MatmulBuffers:
         self.device = device
         self.problem = problem
         a, b, c = (problem.operand(role) for role in "abc")
-        self.a_type, self.b_type, self.c_type = (element_type(each.element_type) for each in (a, b, c))
+        self.a_type, self.b_type, self.c_type = (element_type(operand.element_type) for operand in (a, b, c))
         self.a = self._allocate(a.shape, self.a_type)
         self.b = self.a if problem.b_is_a else self._allocate(b.shape, self.b_type)
         self.c = self._allocate(c.shape, self.c_type)
@@ -57,8 +57,8 @@ class MatmulBuffers:
     def __exit__(self, kind: object, *exception: object) -> None:
         # After an error the context may be broken, and freeing would hide the first error.
         if kind is None:
-            owned = (self.a, self.b, self.c, *self.further, *self.results, *self._workspaces.values())
-            for buffer in {id(buffer): buffer for buffer in owned if isinstance(buffer, Buffer)}.values():
+            buffers = (self.a, self.b, self.c, *self.further, *self.results, *self._workspaces.values())
+            for buffer in {id(buffer): buffer for buffer in buffers if isinstance(buffer, Buffer)}.values():
                 buffer.free()
 
     def _workspace(self, number: int, workspace: Workspace) -> Buffer:
@@ -104,8 +104,8 @@ class MatmulBuffers:
         if not manifest.front:
             return last
         first = [
-            each.launcher(item.grid, item.block, [parameter(argument) for argument in item.arguments])
-            for each, item in zip(kernel.front, manifest.front, strict=True)
+            front_kernel.launcher(item.grid, item.block, [parameter(argument) for argument in item.arguments])
+            for front_kernel, item in zip(kernel.front, manifest.front, strict=True)
         ]
 
         def enqueue() -> None:

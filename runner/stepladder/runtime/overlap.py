@@ -60,14 +60,14 @@ def overlapping(kernels: Sequence[Access]) -> list[bool]:
     Args:
         kernels: in the order of their launches on one stream.
     """
-    found: list[bool] = []
+    overlaps: list[bool] = []
     for place, kernel in enumerate(kernels):
-        found.append(kernel.waits or (kernel.is_early and _is_unwritten(kernels, found, place)))
-        if kernel.is_early and not found[place] and place and kernels[place - 1].waits:
-            found[place - 1] = False
-            found[place] = _is_unwritten(kernels, found, place)
-            found[place - 1] = not found[place]
-    return found
+        overlaps.append(kernel.waits or (kernel.is_early and _is_unwritten(kernels, overlaps, place)))
+        if kernel.is_early and not overlaps[place] and place and kernels[place - 1].waits:
+            overlaps[place - 1] = False
+            overlaps[place] = _is_unwritten(kernels, overlaps, place)
+            overlaps[place - 1] = not overlaps[place]
+    return overlaps
 
 
 def _is_unwritten(kernels: Sequence[Access], overlaps: Sequence[bool], place: int) -> bool:
@@ -75,18 +75,18 @@ def _is_unwritten(kernels: Sequence[Access], overlaps: Sequence[bool], place: in
     early = kernels[place].early
     if not early:
         return True
-    for before in range(place - 1, -1, -1):
-        if _is_written(early, kernels[before : before + 1]):
+    for earlier in range(place - 1, -1, -1):
+        if _is_written(early, kernels[earlier : earlier + 1]):
             return False
-        if not overlaps[before] or kernels[before].is_early or kernels[before].triggers_late:
+        if not overlaps[earlier] or kernels[earlier].is_early or kernels[earlier].triggers_late:
             return True
     return kernels[place].is_kept and not _is_written(early, kernels)
 
 
 def _is_written(ranges: Sequence[range], kernels: Sequence[Access]) -> bool:
     """Tells whether one of some kernels may write one of some ranges."""
-    return any(_meet(written, part) for kernel in kernels for written in kernel.writes for part in ranges)
+    return any(_meet(range_, part) for kernel in kernels for range_ in kernel.writes for part in ranges)
 
 
-def _meet(one: range, other: range) -> bool:
-    return max(one.start, other.start) < min(one.stop, other.stop)
+def _meet(left: range, right: range) -> bool:
+    return max(left.start, right.start) < min(left.stop, right.stop)

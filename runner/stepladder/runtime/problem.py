@@ -190,9 +190,9 @@ class Problem:
     @property
     def alone(self) -> Problem:
         """The same matmul without elementwise ops before and after it."""
-        without = replace(self, producers=(), a_source=None, b_source=None)
-        without = replace(without, a_window=None, b_window=None, c_window=None)
-        return replace(without, consumers=(), epilogue_operands=(), results=(), second_b=None)
+        problem = replace(self, producers=(), a_source=None, b_source=None)
+        problem = replace(problem, a_window=None, b_window=None, c_window=None)
+        return replace(problem, consumers=(), epilogue_operands=(), results=(), second_b=None)
 
     def window(self, role: str) -> Window | None:
         """Returns the part of a buffer that an operand is, None where it is all of one.
@@ -272,8 +272,8 @@ class Problem:
             result = self.results[int(role.removeprefix(_RESULT))]
             return Operand(result.element_type, result.shape, "write")
         if role not in "abc":
-            given = self.epilogue_operands[int(role.removeprefix(_EPILOGUE))]
-            return Operand(given.element_type, given.shape, "read", given.by_value)
+            operand = self.epilogue_operands[int(role.removeprefix(_EPILOGUE))]
+            return Operand(operand.element_type, operand.shape, "read", operand.by_value)
         window = self.window(role)
         if role == "c":
             # Elements outside of the window are unchanged.

@@ -227,8 +227,8 @@ class Program:
         Raises:
             StepladderError: the program writes no buffer of that role.
         """
-        for written, value in self.outputs():
-            if written == role:
+        for output_role, value in self.outputs():
+            if output_role == role:
                 return value
         raise StepladderError(f"the reference program writes no {role.upper()}")
 
@@ -268,7 +268,10 @@ def matmul_program(problem: Problem) -> Program:
     if problem.batch is not None:  # loops of the batch, m, n and k
         sizes = (problem.batch, *sizes)
         broadcast = (problem.a_broadcast, problem.b_broadcast, False)
-        maps = tuple((*(() if one else (0,)), *(loop + 1 for loop in map_)) for map_, one in zip(maps, broadcast))
+        maps = tuple(
+            (*(() if is_broadcast else (0,)), *(loop + 1 for loop in map_))
+            for map_, is_broadcast in zip(maps, broadcast)
+        )
     extension = "arith.extsi" if is_integer else "arith.extf"
     factors, extensions = [10, 11], []
     for place, type_ in enumerate((problem.a_type, problem.b_type)):

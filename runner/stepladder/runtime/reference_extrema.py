@@ -68,24 +68,24 @@ def indexed_extremum(generic: Generic, output: int) -> IndexedExtremum | None:
     """
     inputs = len(generic.inputs)
     so_far = generic.arguments[inputs:]
-    made = {op.result: op for op in generic.body}
-    choice = made.get(generic.yields[output])
+    definitions = {op.result: op for op in generic.body}
+    choice = definitions.get(generic.yields[output])
     if choice is None or choice.name != "arith.select" or choice.operands[2] != so_far[output]:
         return None
-    condition = made.get(choice.operands[0])
+    condition = definitions.get(choice.operands[0])
     if condition is None or len(condition.operands) != 2 or condition.operands[1] not in so_far:
         return None
     term, extremum = condition.operands[0], so_far.index(condition.operands[1])
-    fold = made.get(generic.yields[extremum])
+    fold = definitions.get(generic.yields[extremum])
     if fold is None or sorted(fold.operands) != sorted(condition.operands):
         return None
     comparison, predicates = _PREDICATES.get(fold.name, ("", (-1, -1)))
     if condition.name != comparison or condition.attribute not in predicates:
         return None
     free = {term, choice.operands[1]}
-    reduced = [loop for loop, _ in enumerate(generic.sizes) if loop not in generic.maps[inputs + output]]
+    reductions = [loop for loop, _ in enumerate(generic.sizes) if loop not in generic.maps[inputs + output]]
     if (
-        len(reduced) != 1
+        len(reductions) != 1
         or _reads(generic, free) & set(so_far)
         or generic.maps[inputs + extremum] != generic.maps[inputs + output]
     ):
@@ -108,13 +108,13 @@ def unknown_choice(generic: Generic) -> str | None:
     Args:
         generic: op of a reference program.
     """
-    made = {op.result: op for op in generic.body}
+    definitions = {op.result: op for op in generic.body}
     so_far = generic.arguments[len(generic.inputs) :]
     for output, yielded in enumerate(generic.yields):
-        choice = made.get(yielded)
+        choice = definitions.get(yielded)
         if choice is None or choice.name != "arith.select" or choice.operands[2] not in so_far:
             continue
-        condition = made.get(choice.operands[0])
+        condition = definitions.get(choice.operands[0])
         if condition is None or condition.name not in _NAMES or not isinstance(condition.attribute, int):
             continue
         if indexed_extremum(generic, output) is None:
@@ -125,8 +125,8 @@ def unknown_choice(generic: Generic) -> str | None:
 
 def _reads(generic: Generic, values: set[int]) -> set[int]:
     """Returns the values of a body that some values are computed from, and these."""
-    found = set(values)
+    dependencies = set(values)
     for op in reversed(generic.body):
-        if op.result in found:
-            found.update(op.operands)
-    return found
+        if op.result in dependencies:
+            dependencies.update(op.operands)
+    return dependencies

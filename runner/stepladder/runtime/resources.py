@@ -12,8 +12,8 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 def transforms_dir() -> Path:
     """Returns the folder of the pipelines, with their steps in `steps/`."""
-    installed = _PACKAGE / "transforms"
-    return installed if installed.is_dir() else _PACKAGE.parents[1] / "transforms"
+    folder = _PACKAGE / "transforms"
+    return folder if folder.is_dir() else _PACKAGE.parents[1] / "transforms"
 
 
 def pipeline_names() -> list[str]:
@@ -36,8 +36,8 @@ def user_dir(variable: str, default: str) -> Path:
     Raises:
         StepladderError: the variable is not set, and the user has no home folder.
     """
-    if named := os.environ.get(variable):
-        return Path(named) / "stepladder"
+    if folder := os.environ.get(variable):
+        return Path(folder) / "stepladder"
     try:
         return Path.home() / default / "stepladder"
     except RuntimeError:
@@ -53,5 +53,5 @@ def cache_dir() -> Path:
     Raises:
         StepladderError: as `user_dir`.
     """
-    named = os.environ.get("STEPLADDER_CACHE_DIR")
-    return Path(named) if named else user_dir("XDG_CACHE_HOME", ".cache")
+    folder = os.environ.get("STEPLADDER_CACHE_DIR")
+    return Path(folder) if folder else user_dir("XDG_CACHE_HOME", ".cache")

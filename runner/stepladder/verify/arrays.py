@@ -90,8 +90,8 @@ class NumPyArrays:
             array: of an element type's NumPy type.
             dtype: `float32`, `float64`, `int64` or `bool`; it represents all values of the array's type.
         """
-        converted: Any = array.astype(dtype)
-        return converted
+        result: Any = array.astype(dtype)
+        return result
 
     def cast(self, array: Array, dtype: str) -> Array:
         """Returns an array that `load` or arithmetic made, as another type: `float32`, `float64`, `int64`, `bool`.
@@ -100,8 +100,8 @@ class NumPyArrays:
             array: of any shape.
             dtype: name of the new type.
         """
-        converted: Any = np.asarray(array).astype(dtype, copy=False)
-        return converted
+        result: Any = np.asarray(array).astype(dtype, copy=False)
+        return result
 
     def rounded(self, array: Array, type_: str) -> Array:
         """Returns an array of float64 rounded to an element type, to nearest, by MLIR's name of it.
@@ -113,21 +113,21 @@ class NumPyArrays:
             type_: element type by its MLIR name, such as "f16".
         """
         with np.errstate(all="ignore"):
-            converted: Any = np.asarray(array).astype(element_type(type_).dtype).astype(np.float64)
-        return converted
+            result: Any = np.asarray(array).astype(element_type(type_).dtype).astype(np.float64)
+        return result
 
-    def bits(self, array: Array, given: str, type_: str) -> Array:
+    def bits(self, array: Array, source_type: str, type_: str) -> Array:
         """Returns what the bits of values are as values of another type, as float64 or int64.
 
         Args:
             array: of any shape; floating-point numbers are rounded to their type.
-            given: element type of the values by its MLIR name, such as "f32".
+            source_type: element type of the values by its MLIR name, such as "f32".
             type_: another one, of as many bits, such as "i32".
         """
         with np.errstate(all="ignore"):
-            stored = np.asarray(array).astype(element_type(given).dtype)
-        converted: Any = stored.view(element_type(type_).dtype)
-        return converted.astype(np.int64 if element_type(type_).is_integer else np.float64)
+            source = np.asarray(array).astype(element_type(source_type).dtype)
+        result: Any = source.view(element_type(type_).dtype)
+        return result.astype(np.int64 if element_type(type_).is_integer else np.float64)
 
     def permuted(self, array: Array, order: list[int]) -> Array:
         """Returns a view with the axes in another order.
@@ -136,8 +136,8 @@ class NumPyArrays:
             array: of any number of axes.
             order: which axis of `array` each axis of the view is.
         """
-        permuted: Any = np.asarray(array).transpose(order)
-        return permuted
+        view: Any = np.asarray(array).transpose(order)
+        return view
 
     def replaced(self, array: Array, elements: tuple[slice, ...], new: Array) -> Array:
         """Returns a copy of an array in which some elements are new.
@@ -160,9 +160,9 @@ class NumPyArrays:
         Returns:
             An array of the same type and shape.
         """
-        given = np.asarray(array)
-        computed: Any = np.asarray(np.frompyfunc(math.erf, 1, 1)(given), given.dtype)
-        return computed
+        values = np.asarray(array)
+        result: Any = np.asarray(np.frompyfunc(math.erf, 1, 1)(values), values.dtype)
+        return result
 
     def erfc(self, array: Array) -> Array:
         """Returns what the error function of each element lacks to 1, without the cancellation of a difference.
@@ -170,9 +170,9 @@ class NumPyArrays:
         Args:
             array: of floating-point numbers.
         """
-        given = np.asarray(array)
-        computed: Any = np.asarray(np.frompyfunc(math.erfc, 1, 1)(given), given.dtype)
-        return computed
+        values = np.asarray(array)
+        result: Any = np.asarray(np.frompyfunc(math.erfc, 1, 1)(values), values.dtype)
+        return result
 
     def first(self, mask: Array) -> tuple[int, ...]:
         """Returns the indices of the first true element, (row, column) in a matrix.
@@ -206,14 +206,14 @@ class TorchArrays(NumPyArrays):
         """
         torch = self.xp
         if array.dtype.isbuiltin == 1:
-            stored = torch.from_numpy(array)
+            tensor = torch.from_numpy(array)
         else:  # one of ml_dtypes, of the same name in PyTorch, which takes its bits only
-            stored = torch.from_numpy(array.view(f"i{array.itemsize}")).view(getattr(torch, array.dtype.name))
-        stored = stored.to(self.device)
+            tensor = torch.from_numpy(array.view(f"i{array.itemsize}")).view(getattr(torch, array.dtype.name))
+        tensor = tensor.to(self.device)
         # Narrower types of floating point go through float32: not every one has a conversion to float64.
-        if array.itemsize < 4 and stored.is_floating_point():
-            stored = stored.to(torch.float32)
-        return stored.to(getattr(torch, dtype))
+        if array.itemsize < 4 and tensor.is_floating_point():
+            tensor = tensor.to(torch.float32)
+        return tensor.to(getattr(torch, dtype))
 
     def cast(self, array: Array, dtype: str) -> Array:
         """Returns an array as another type, as `NumPyArrays.cast`.
@@ -235,18 +235,18 @@ class TorchArrays(NumPyArrays):
         tensor: Any = array
         return tensor.to(getattr(self.xp, element_type(type_).dtype.name)).to(self.xp.float64)
 
-    def bits(self, array: Array, given: str, type_: str) -> Array:
+    def bits(self, array: Array, source_type: str, type_: str) -> Array:
         """Returns what the bits of values are as values of another type, as `NumPyArrays.bits`.
 
         Args:
             array: on the GPU.
-            given: element type of the values by its MLIR name, such as "f32".
+            source_type: element type of the values by its MLIR name, such as "f32".
             type_: another one, of as many bits, such as "i32".
         """
         tensor: Any = array
-        stored = tensor.to(getattr(self.xp, element_type(given).dtype.name))
-        converted = stored.view(getattr(self.xp, element_type(type_).dtype.name))
-        return converted.to(self.xp.int64 if element_type(type_).is_integer else self.xp.float64)
+        source = tensor.to(getattr(self.xp, element_type(source_type).dtype.name))
+        result = source.view(getattr(self.xp, element_type(type_).dtype.name))
+        return result.to(self.xp.int64 if element_type(type_).is_integer else self.xp.float64)
 
     def permuted(self, array: Array, order: list[int]) -> Array:
         """Returns a view with the axes in another order.
@@ -302,8 +302,8 @@ def on_host(array: Array) -> np.ndarray:
     Args:
         array: of either library.
     """
-    moved: Any = array
-    return np.asarray(moved.cpu() if hasattr(moved, "cpu") else moved).astype(np.float64)
+    tensor: Any = array
+    return np.asarray(tensor.cpu() if hasattr(tensor, "cpu") else tensor).astype(np.float64)
 
 
 def choose(flops: int, ordinal: int) -> NumPyArrays:

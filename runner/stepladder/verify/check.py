@@ -107,8 +107,8 @@ def check_matmul(
         *((operand.shape, operand.element_type) for operand in problem.epilogue_operands),
         *(((3, *result.shape), result.element_type) for result in problem.results),
     )
-    held = sum(math.prod(shape) * element_type(name).bytes for shape, name in buffers)
-    host_memory.require(held, problem.describe(), status=NOT_EXECUTED)
+    size = sum(math.prod(shape) * element_type(name).bytes for shape, name in buffers)
+    host_memory.require(size, problem.describe(), status=NOT_EXECUTED)
     backend = arrays.choose(problem.flops, ordinal)
     operands, further, outputs = _launch_random(problem, executor, seed, constants or {}, 1 + repeats)
     if follows_program(problem):
@@ -139,8 +139,8 @@ def check_exact(problem: Problem, reference: Program, executor: Executor, seed: 
     executor.load(a, b, *further)
     if follows_program(problem):
         backend = arrays.choose(problem.flops, ordinal)
-        got = _launch(problem, executor, c)
-        return compare_results("exact", problem, reference, (a, b, c), further, got, backend)
+        results = _launch(problem, executor, c)
+        return compare_results("exact", problem, reference, (a, b, c), further, results, backend)
     # Below 2^24 in magnitude, float32 has the sums of one product exactly, at twice the speed.
     names = reference.operations()
     is_one_product = _SUMS.issuperset(names) and sum(map(names.count, ("arith.mulf", "arith.muli"))) == 1
@@ -169,8 +169,8 @@ def _launch_random(
 
 def _launch(problem: Problem, executor: Executor, c: np.ndarray) -> list[np.ndarray]:
     """Returns what C and the results beside it hold after a launch."""
-    got = executor.launch(initial_c(problem, c))
-    return [got, *(executor.results() if problem.results else ())]
+    result = executor.launch(initial_c(problem, c))
+    return [result, *(executor.results() if problem.results else ())]
 
 
 def _compare_launches(first: list[np.ndarray], second: list[np.ndarray]) -> CheckReport:

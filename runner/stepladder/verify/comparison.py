@@ -32,15 +32,15 @@ def inputs_by_number(
         Arrays of the arguments' shapes.
     """
     a, b, c = operands
-    stored = {"a": a, "b": b, "c": initial_c(problem, c)}
-    stored |= {epilogue_role(number): array for number, array in enumerate(further)}
-    stored |= {
+    by_role = {"a": a, "b": b, "c": initial_c(problem, c)}
+    by_role |= {epilogue_role(number): array for number, array in enumerate(further)}
+    by_role |= {
         role: element_type(result.element_type).poison(result.shape)
         for role, result in zip(problem.result_roles, problem.results)
     }
     shapes = [argument.shape for argument in reference.arguments]
     return {
-        number: stored[operand_of(role)].reshape(shapes[number])
+        number: by_role[operand_of(role)].reshape(shapes[number])
         for number, role in reference.roles.items()
         if number < len(shapes)
     }
@@ -92,8 +92,8 @@ def compare_random(
     for rows in row_blocks(problem.c_shape):
         expected = rows_of(evaluation, reference.output("c"), problem.c_shape, rows)
         a_block = a[rows] if problem.batch is None or _has_matrices(problem, "a") else a
-        squared = backend.load(b[rows], "float32") ** 2 if b_squared is None else b_squared
-        scale = backend.load(a_block, "float32") ** 2 @ squared
+        b_squares = backend.load(b[rows], "float32") ** 2 if b_squared is None else b_squared
+        scale = backend.load(a_block, "float32") ** 2 @ b_squares
         if problem.accumulate:
             scale = scale + backend.load(operands[2][rows], "float64") ** 2
         if problem.b_is_a:
@@ -167,8 +167,8 @@ def count_mismatches(
     report.max_error = max(report.max_error, float(xp.where(finite, error, xp.zeros_like(error)).max()))
     count = int(wrong.sum())
     if count and report.first_mismatch is None:
-        row, *others = place = backend.first(wrong)
-        report.first_mismatch = (rows.start + row, *others)
+        row, *indices = place = backend.first(wrong)
+        report.first_mismatch = (rows.start + row, *indices)
         report.got, report.expected = (_text(block[place]) for block in (values, expected))
     report.mismatches += count
     report.not_finite += int((~finite).sum())
@@ -213,8 +213,8 @@ def row_blocks(shape: tuple[int, ...]) -> Iterator[slice]:
     Args:
         shape: extents of the result, one at least.
     """
-    extent, *others = shape
-    count = max(1, (1 << 25) // math.prod(others))
+    extent, *extents = shape
+    count = max(1, (1 << 25) // math.prod(extents))
     for start in range(0, extent, count):
         yield slice(start, min(start + count, extent))
 

@@ -56,12 +56,12 @@ def compare_results(
         compare_epilogue(check, problem, reference, operands, further, role, array, backend)
         for role, array in zip(("c", *problem.result_roles), got, strict=True)
     ]
-    chosen = next((number for number, report in enumerate(reports) if not report.passed), 0)
-    report = reports[chosen]
-    if chosen:
-        report.check = f"{check}, {problem.result_roles[chosen - 1].upper()}"
-    report.elements = sum(each.elements for each in reports)
-    report.unknown = sum(each.unknown for each in reports)
+    failure = next((number for number, report in enumerate(reports) if not report.passed), 0)
+    report = reports[failure]
+    if failure:
+        report.check = f"{check}, {problem.result_roles[failure - 1].upper()}"
+    report.elements = sum(report_.elements for report_ in reports)
+    report.unknown = sum(report_.unknown for report_ in reports)
     return report
 
 
@@ -110,19 +110,19 @@ def compare_epilogue(
     for rows in row_blocks(shape):
         with np.errstate(all="ignore"):
             expected = rows_of(bounded, result, shape, rows)
-            bound, other = (each.error_of_rows(result, rows, shape) for each in (bounded, usual))
+            bound, usual_error = (evaluation.error_of_rows(result, rows, shape) for evaluation in (bounded, usual))
             values = backend.load(got[rows], "float64")
             error = xp.abs(values - expected)
         # Nothing is known of elements whose values can leave their type, or have none.
-        known = xp.isfinite(bound) & xp.isfinite(expected)
-        compared += int(known.sum())
-        count_mismatches(report, ~(error <= bound) & known, values, expected, error, rows, backend)
+        is_known = xp.isfinite(bound) & xp.isfinite(expected)
+        compared += int(is_known.sum())
+        count_mismatches(report, ~(error <= bound) & is_known, values, expected, error, rows, backend)
         zeros = xp.zeros_like(error)
-        finite = xp.where(known & xp.isfinite(error), error, zeros)
-        largest = max(largest, float((finite / xp.where(known & (bound > 0), bound, xp.ones_like(bound))).max()))
+        finite = xp.where(is_known & xp.isfinite(error), error, zeros)
+        largest = max(largest, float((finite / xp.where(is_known & (bound > 0), bound, xp.ones_like(bound))).max()))
         totals["error"] += float((finite**2).sum())
-        totals["usual"] += float((xp.where(known & xp.isfinite(other), other, zeros) ** 2).sum())
-        totals["reference"] += float((xp.where(known, expected, zeros) ** 2).sum())
+        totals["usual"] += float((xp.where(is_known & xp.isfinite(usual_error), usual_error, zeros) ** 2).sum())
+        totals["reference"] += float((xp.where(is_known, expected, zeros) ** 2).sum())
     report.unknown = got.size - compared
     report.uncompared = "" if compared else role.upper()
     report.max_error_over_tolerance = largest

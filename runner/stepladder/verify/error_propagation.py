@@ -179,8 +179,8 @@ class BoundedEvaluation(Evaluation):
             return self._error_of(instruction.source)[parts].reshape(self.shapes[value])[region]
         if isinstance(instruction, Insert):
             new = self._error_of(instruction.source).reshape(instruction.sizes)
-            replaced = self.arrays.replaced(self._error_of(instruction.target), elements_of(instruction), new)
-            return replaced[region]
+            errors = self.arrays.replaced(self._error_of(instruction.target), elements_of(instruction), new)
+            return errors[region]
         return self._error_of(instruction.source).reshape(instruction.shape)[region]
 
     def _error_of(self, value: int) -> Array:
@@ -232,7 +232,7 @@ class BoundedOp(StructuredOp):
         array = self.arrays.xp.broadcast_to(array, sizes)
         for loop in sorted(reductions, reverse=True):
             array = getattr(self.arrays.xp, function)(array, loops.index(loop))
-            loops = tuple(other for other in loops if other != loop)
+            loops = tuple(item for item in loops if item != loop)
         return self.ordered(Labelled(array, loops))
 
     def _error(self, number: int) -> Labelled:
@@ -257,11 +257,11 @@ class BoundedOp(StructuredOp):
         """Returns the error of a scalar op's result, for all iterations that its operands differ in."""
         if not op.operands:
             return Labelled(self.program.filled(0.0, "f32", ()), ())
-        labelled = [self.value_of(operand) for operand in op.operands]
-        carried = [self._error(operand) for operand in op.operands]
-        loops = tuple(sorted({loop for item in (*labelled, *carried) for loop in item.loops}))
-        values = [self.aligned(item, loops) for item in labelled]
-        errors = [self.aligned(item, loops) for item in carried]
+        operand_values = [self.value_of(operand) for operand in op.operands]
+        operand_errors = [self._error(operand) for operand in op.operands]
+        loops = tuple(sorted({loop for item in (*operand_values, *operand_errors) for loop in item.loops}))
+        values = [self.aligned(item, loops) for item in operand_values]
+        errors = [self.aligned(item, loops) for item in operand_errors]
         result = self.aligned(self.value_of(op.result), loops)
         error = self._combined(op, values, errors, result)
         if is_float(op.type):
@@ -327,7 +327,7 @@ class BoundedOp(StructuredOp):
                 return self._of_monotone(lambda _, value: self._typed(op, value), values[0], first, result)
             case (("fptosi" | "fptoui"), (first,)):
                 return self._of_integer(op, values[0], first, result)
-            case _ if not is_float(op.type) and all(float(each.max()) == 0 for each in errors):
+            case _ if not is_float(op.type) and all(float(item.max()) == 0 for item in errors):
                 return errors[0]
             case "trunci", (first,):
                 return self._of_bits(op, values[0], first)
@@ -347,16 +347,16 @@ class BoundedOp(StructuredOp):
         least, end = range_of(op.type, is_signed=op.name == "arith.fptosi")
         above, below = (abs(self._typed(op, value + shift) - result) for shift in (error, -error))
         # Unsigned values of more than a unit apart may have others between them, whose bits are further off.
-        inside = (value - error > least - 1) & (value + error < end) & ((error <= 1) | (least < 0))
-        return xp.where(inside, xp.maximum(above, below) + error * 0, xp.full_like(value, float("inf")))
+        is_inside = (value - error > least - 1) & (value + error < end) & ((error <= 1) | (least < 0))
+        return xp.where(is_inside, xp.maximum(above, below) + error * 0, xp.full_like(value, float("inf")))
 
     def _of_bits(self, op: Operation, value: Array, error: Array) -> Array:
         """Returns how far the low bits of an integer can be off: as far as it, where the bits above are the same."""
         xp = self.arrays.xp
         least, end = range_of(op.type, is_signed=True)
         first, last = (xp.floor((value + shift - least) / (end - least)) for shift in (-error, error))
-        inside = (error == 0) | (first == last)
-        return xp.where(inside, error, xp.full_like(error, float("inf")))
+        is_constant = (error == 0) | (first == last)
+        return xp.where(is_constant, error, xp.full_like(error, float("inf")))
 
     def _of_monotone(self, function: Callable[..., Array], value: Array, error: Array, result: Array) -> Array:
         """Returns how far a monotone function of a value within `error` can be from that of the value."""

@@ -26,25 +26,25 @@ def distances(
         How far the value at each index is from the extremum, in the shape of the result, infinite where no value has
         the index; the values; and how far rounding moves them.
     """
-    op, other = _op_of(exact, value), _op_of(rounded, value)
-    if op is None or other is None:
+    op, rounded_op = _op_of(exact, value), _op_of(rounded, value)
+    if op is None or rounded_op is None:
         return None
-    found = indexed_extremum(op.op, op.output - len(op.op.inputs))
-    assert found is not None
+    extremum = indexed_extremum(op.op, op.output - len(op.op.inputs))
+    assert extremum is not None
     (loop,) = [loop for loop in op.loops if loop not in op.order]
-    terms, kept = on_host(op.spread(found.term, loop)), on_host(op.spread(found.kept, loop))
-    extreme, none = (np.max, -np.inf) if found.largest else (np.min, np.inf)
-    picked = np.where(kept == indices.reshape(*terms.shape[:-1], 1), terms, none)
-    errors = np.abs(extreme(terms, -1) - extreme(picked, -1)).reshape(indices.shape)
-    return errors, terms, np.abs(on_host(other.spread(found.term, loop)) - terms)
+    terms, positions = on_host(op.spread(extremum.term, loop)), on_host(op.spread(extremum.kept, loop))
+    extreme, none = (np.max, -np.inf) if extremum.largest else (np.min, np.inf)
+    values = np.where(positions == indices.reshape(*terms.shape[:-1], 1), terms, none)
+    errors = np.abs(extreme(terms, -1) - extreme(values, -1)).reshape(indices.shape)
+    return errors, terms, np.abs(on_host(rounded_op.spread(extremum.term, loop)) - terms)
 
 
 def _op_of(program: Evaluation, value: int) -> StructuredOp | None:
     """Returns the op that makes a result which holds indices of extrema, in another shape."""
-    made = program.makers.get(value)
-    while made is not None and isinstance(made[0], Reshape):
-        value = made[0].source
-        made = program.makers.get(value)
-    if made is None or not isinstance(made[0], Generic) or indexed_extremum(made[0], made[1]) is None:
+    maker = program.makers.get(value)
+    while maker is not None and isinstance(maker[0], Reshape):
+        value = maker[0].source
+        maker = program.makers.get(value)
+    if maker is None or not isinstance(maker[0], Generic) or indexed_extremum(maker[0], maker[1]) is None:
         return None
-    return StructuredOp(program, made[0], made[1], tuple(slice(0, size) for size in program.shape(value)))
+    return StructuredOp(program, maker[0], maker[1], tuple(slice(0, size) for size in program.shape(value)))

@@ -76,8 +76,8 @@ def check_function(
     is_tf32 = any(problem.compute_type == "tf32" for problem in problems)
     extra = error_of_matmuls(problems) + error_of_sums(bundle.reference, in_f32=True)
     reports = compare_results(bundle.reference, inputs, first, backend, extra, is_tf32)
-    for random, got, again in zip(list(reports), first, second):
-        repeatable = compare_launches(got, again)
+    for random, first_result, second_result in zip(list(reports), first, second):
+        repeatable = compare_launches(first_result, second_result)
         repeatable.check = random.check.replace("random", repeatable.check)
         reports.append(repeatable)
     return reports
@@ -123,8 +123,8 @@ def _limits(typical: np.ndarray, size: float, extra: float, roundoff: float) -> 
         roundoff: of the result's type.
     """
     # The result itself is rounded, and may be rounded once more where a kernel keeps its sums.
-    allowed = (extra + roundoff) * size + _SMALLEST
-    return allowed, _LARGEST * (float(typical.max(initial=0.0)) + allowed)
+    tolerance = (extra + roundoff) * size + _SMALLEST
+    return tolerance, _LARGEST * (float(typical.max(initial=0.0)) + tolerance)
 
 
 def largest_errors(program: Program, inputs: dict[int, np.ndarray], extra: float) -> list[float]:
@@ -136,15 +136,18 @@ def largest_errors(program: Program, inputs: dict[int, np.ndarray], extra: float
     """
     exact = Evaluation(program, inputs, NumPyArrays())
     rounded = RoundedEvaluation(program, inputs, NumPyArrays(), is_tf32=False)
-    found = []
+    limits = []
     for item in program.results:
-        wanted = on_host(exact.whole(item.value))
-        typical = np.abs(on_host(rounded.whole(item.value)) - wanted)
+        reference = on_host(exact.whole(item.value))
+        typical = np.abs(on_host(rounded.whole(item.value)) - reference)
         # Infinite values, such as those of masks, are the same or wrong.
-        typical, size = np.where(np.isfinite(typical), typical, 0.0), _mean(np.where(np.isfinite(wanted), wanted, 0.0))
+        typical, size = (
+            np.where(np.isfinite(typical), typical, 0.0),
+            _mean(np.where(np.isfinite(reference), reference, 0.0)),
+        )
         element = element_type(item.type)
-        found.append(0.0 if element.is_integer else _limits(typical, size, extra, element.unit_roundoff)[1])
-    return found
+        limits.append(0.0 if element.is_integer else _limits(typical, size, extra, element.unit_roundoff)[1])
+    return limits
 
 
 def _compare(
@@ -152,36 +155,42 @@ def _compare(
 ) -> CheckReport:
     """Compares a result with the reference."""
     name = exact.arrays.name
-    wanted = on_host(exact.whole(value))
-    numbers = got.reshape(wanted.shape).astype(np.float64)
+    reference = on_host(exact.whole(value))
+    numbers = got.reshape(reference.shape).astype(np.float64)
     report = CheckReport(check, True, got.size, reference=name)
     limit: float | np.ndarray = 0.0
     element = next(item for item in BUFFER_TYPES.values() if item.dtype == got.dtype)
     is_fp8 = element.name in FP8_TYPES
-    near = on_host(rounded.whole(value)) if not element.is_integer or rounded.has_floats else wanted
-    is_same = (numbers == wanted) | (np.isnan(numbers) & np.isnan(wanted)) | (np.isfinite(near) != np.isfinite(wanted))
-    is_number = np.isfinite(numbers) & np.isfinite(wanted)
-    known, made = (np.where(is_number, values, 0) for values in (wanted, numbers))
-    errors = np.where(is_same, 0.0, np.where(is_number, np.abs(made - known), np.inf))
+    near = on_host(rounded.whole(value)) if not element.is_integer or rounded.has_floats else reference
+    is_same = (
+        (numbers == reference)
+        | (np.isnan(numbers) & np.isnan(reference))
+        | (np.isfinite(near) != np.isfinite(reference))
+    )
+    is_number = np.isfinite(numbers) & np.isfinite(reference)
+    expected, actual = (np.where(is_number, values, 0) for values in (reference, numbers))
+    errors = np.where(is_same, 0.0, np.where(is_number, np.abs(actual - expected), np.inf))
     choice = distances(exact, rounded, value, got) if element.is_integer else None
     if choice is not None:  # of nearly equal values, either may be the extremum
         distance, terms, typical = choice
-        errors = np.where(numbers == known, 0.0, distance)  # also the index that it began with, where no value exceeds
+        errors = np.where(
+            numbers == expected, 0.0, distance
+        )  # also the index that it began with, where no value exceeds
         limit = _LARGEST * (float(typical.max(initial=0.0)) + extra * _mean(terms) + _SMALLEST)
-    elif element.is_integer and np.any(near != wanted):  # values halfway between integers were rounded
+    elif element.is_integer and np.any(near != reference):  # values halfway between integers were rounded
         errors = np.where(numbers == near, 0.0, errors)
-        typical, size = np.abs(near - wanted), _mean(known)
+        typical, size = np.abs(near - reference), _mean(expected)
         is_few = np.count_nonzero(errors) <= np.count_nonzero(typical)
         limit = _LARGEST * float(typical.max()) if is_few else 0.0
         report.norm_error, report.norm_tolerance = (
             part / max(size, 1e-300) for part in (_mean(errors), _MEAN * _mean(typical))
         )
     elif not element.is_integer:
-        typical = np.abs(np.where(is_number & np.isfinite(near), near, known) - known)
-        size = _mean(known)
+        typical = np.abs(np.where(is_number & np.isfinite(near), near, expected) - expected)
+        size = _mean(expected)
         allowed, limit = _limits(typical, size, extra, element.unit_roundoff)
         if is_fp8:  # a large value may be rounded to its neighbour
-            limit = limit + 2 * element.unit_roundoff * np.abs(known)
+            limit = limit + 2 * element.unit_roundoff * np.abs(expected)
         report.norm_error = _mean(errors) / max(size, 1e-300)
         report.norm_tolerance = (_MEAN * _mean(typical) + allowed) / max(size, 1e-300)
         report.max_error_over_tolerance = float((errors / limit).max(initial=0.0))
@@ -192,7 +201,7 @@ def _compare(
     if report.mismatches:
         place = tuple(int(index) for index in np.argwhere(wrong)[0])
         report.first_mismatch = place
-        report.got, report.expected = str(numbers[place]), str(wanted[place])
+        report.got, report.expected = str(numbers[place]), str(reference[place])
     is_far = report.norm_error is not None and not report.norm_error <= (report.norm_tolerance or 0.0)
     report.passed = not report.mismatches and not is_far
     return report

@@ -25,8 +25,8 @@ def unbounded_where(arrays: NumPyArrays, condition: Array, bounds: Array) -> Arr
         bounds: elsewhere.
     """
     xp = arrays.xp
-    filled = bounds + xp.zeros_like(condition, dtype=xp.float64)
-    return xp.where(condition, xp.full_like(filled, math.inf), filled)
+    broadcast = bounds + xp.zeros_like(condition, dtype=xp.float64)
+    return xp.where(condition, xp.full_like(broadcast, math.inf), broadcast)
 
 
 def as_number(arrays: NumPyArrays, value: Array) -> Array:
@@ -72,10 +72,10 @@ def _copysign(arrays: NumPyArrays, values: Sequence[Array], errors: Sequence[Arr
 def _atan2(arrays: NumPyArrays, values: Sequence[Array], errors: Sequence[Array], result: Array) -> Array:
     xp = arrays.xp
     (y, x), (of_y, of_x) = values, errors
-    moved, radius = xp.hypot(of_y, of_x), xp.hypot(y, x)
-    share = moved / xp.where(radius > moved, radius, xp.ones_like(radius))
-    crosses = (abs(y) <= of_y) & (x <= of_x) & (moved > 0)
-    return unbounded_where(arrays, crosses | ((radius <= moved) & (moved > 0)), share * (math.pi / 2))
+    distance, radius = xp.hypot(of_y, of_x), xp.hypot(y, x)
+    share = distance / xp.where(radius > distance, radius, xp.ones_like(radius))
+    crosses = (abs(y) <= of_y) & (x <= of_x) & (distance > 0)
+    return unbounded_where(arrays, crosses | ((radius <= distance) & (distance > 0)), share * (math.pi / 2))
 
 
 def _powf(arrays: NumPyArrays, values: Sequence[Array], errors: Sequence[Array], result: Array) -> Array:
@@ -83,9 +83,9 @@ def _powf(arrays: NumPyArrays, values: Sequence[Array], errors: Sequence[Array],
     (x, y), (of_x, of_y) = values, errors
     ends = [abs(base**power - result) for base in (x - of_x, x + of_x) for power in (y - of_y, y + of_y)]
     largest = xp.maximum(xp.maximum(ends[0], ends[1]), xp.maximum(ends[2], ends[3]))
-    across = abs(y) * (abs(x) + of_x) ** (y - 1) * of_x
+    slope_error = abs(y) * (abs(x) + of_x) ** (y - 1) * of_x
     is_one_power = (of_y == 0) & (y >= 1)
-    bounds = xp.where(x > of_x, largest, xp.where(is_one_power, across, xp.full_like(result, math.inf)))
+    bounds = xp.where(x > of_x, largest, xp.where(is_one_power, slope_error, xp.full_like(result, math.inf)))
     # NaN has no bound, unless both operands are exact.
     return xp.where((of_x == 0) & (of_y == 0), xp.zeros_like(bounds), bounds)
 

@@ -29,28 +29,28 @@ def random_inputs(bundle: FunctionBundle, seed: int) -> dict[int, np.ndarray]:
         if launch.kernel is None:
             _scale(bundle, launch, scales)
     integers = IntegerArguments(bundle.reference)
-    found = {}
+    arrays = {}
     for place, buffer in bundle.manifest.of_kind("argument"):
         generator = np.random.default_rng([seed, buffer.number])
         element = element_type(buffer.element_type)
         if element.is_integer:
-            found[buffer.number] = integers.draw(buffer.number, element, buffer.shape, generator)
+            arrays[buffer.number] = integers.draw(buffer.number, element, buffer.shape, generator)
         else:
             numbers = generator.standard_normal(buffer.shape, np.float32) * np.float32(scales.get(place, 1.0))
-            found[buffer.number] = numbers.astype(element.dtype)
-    return found | {buffer.number: bundle.constant(buffer) for _, buffer in bundle.manifest.of_kind("constant")}
+            arrays[buffer.number] = numbers.astype(element.dtype)
+    return arrays | {buffer.number: bundle.constant(buffer) for _, buffer in bundle.manifest.of_kind("constant")}
 
 
 def _scale(bundle: FunctionBundle, launch: Launch, scales: dict[int, float]) -> None:
     """Notes the factors of a matmul's operands that are arguments: the smaller buffer, a weight, has that of both."""
     buffers, homes = bundle.manifest.buffers, bundle.manifest.homes
     operands = [homes.get(launch.operands[role], launch.operands[role]) for role in "ab"]
-    given = [place for place in operands if buffers[place].kind == "argument"]
-    integers = [place for place in given if element_type(buffers[place].element_type).is_integer]
-    given = [place for place in given if place not in integers]
-    if not given:
+    places = [place for place in operands if buffers[place].kind == "argument"]
+    integers = [place for place in places if element_type(buffers[place].element_type).is_integer]
+    places = [place for place in places if place not in integers]
+    if not places:
         return
     # Integers that a kernel makes an operand of may be read without their sign: those of 8 bits up to 255.
     factor = bundle.matmul(launch).manifest.problem.k ** -0.5 / (_UNSIGNED if integers else 1.0)
-    weight = max(given)  # front ends have inputs before weights, or weights alone
+    weight = max(places)  # front ends have inputs before weights, or weights alone
     scales[weight] = min(scales.get(weight, 1.0), factor)

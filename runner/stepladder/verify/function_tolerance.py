@@ -22,10 +22,10 @@ def problems_of(bundle: FunctionBundle) -> list[Problem]:
     Args:
         bundle: of the function.
     """
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for launch in bundle.manifest.launches:
-        found += [bundle.matmul(launch).manifest.problem] if launch.kernel is None else launch.grouped
-    return found
+        problems += [bundle.matmul(launch).manifest.problem] if launch.kernel is None else launch.grouped
+    return problems
 
 
 def error_of_matmuls(problems: Sequence[Problem]) -> float:
@@ -57,9 +57,9 @@ def norm_tolerance(bundle: FunctionBundle) -> float:
             written = [item.role for item in launch.kernel.arguments if item.access != "read"]
             by_matmuls |= {launch.operands[role] for role in written}
     written = {number for launch in bundle.manifest.launches for number in launch.written} - by_matmuls
-    rounded = sum(element_type(bundle.manifest.buffers[place].element_type).unit_roundoff for place in written)
-    rounded += _error_of_scores(bundle)
-    return error_of_matmuls(problems) + rounded + error_of_sums(bundle.reference, in_f32=True)
+    rounding = sum(element_type(bundle.manifest.buffers[place].element_type).unit_roundoff for place in written)
+    rounding += _error_of_scores(bundle)
+    return error_of_matmuls(problems) + rounding + error_of_sums(bundle.reference, in_f32=True)
 
 
 def _error_of_scores(bundle: FunctionBundle) -> float:

@@ -156,8 +156,8 @@ def random_inputs(problem: Problem, seed: int) -> Operands:
         bound = max(1, min(bound, math.isqrt(int(3 * _LARGEST_F16 / 8 / math.sqrt(problem.k)))))
 
     def every(generator: np.random.Generator, count: int) -> np.ndarray:
-        drawn = generator.integers(-bound, bound, 4 * count if is_packed else count, np.int8)
-        return drawn.view(np.int32) if is_packed else drawn
+        words = generator.integers(-bound, bound, 4 * count if is_packed else count, np.int8)
+        return words.view(np.int32) if is_packed else words
 
     draws = [every if is_integer else normal for is_integer in are_integers]
     a, b, c = _operands(problem, seed, *draws, normal)
@@ -181,7 +181,7 @@ def further_inputs(problem: Problem, seed: int) -> Further:
         problem: with elementwise ops or without.
         seed: of the numbers.
     """
-    drawn = []
+    arrays = []
     for number, operand in enumerate(problem.epilogue_operands):
         element = element_type(operand.element_type)
 
@@ -196,8 +196,8 @@ def further_inputs(problem: Problem, seed: int) -> Further:
 
         draw = _signs if number == problem.second_b else small
         array = _draw(operand.shape, element, np.random.SeedSequence([seed, 3 + number]), draw)
-        drawn.append(_scaled(problem, array, array)[1] if number == problem.second_b else array)
-    return tuple(drawn)
+        arrays.append(_scaled(problem, array, array)[1] if number == problem.second_b else array)
+    return tuple(arrays)
 
 
 def _scaled(problem: Problem, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -265,12 +265,12 @@ def initial_c(problem: Problem, c: np.ndarray) -> np.ndarray:
     poison = np.iinfo(c.dtype).min if element_type(problem.c_type).is_integer else np.nan
     if problem.c_window is None:
         return np.full_like(c, poison)
-    held = c.copy()  # what is beside the window stays
+    buffer = c.copy()  # what is beside the window stays
     places = np.full((), problem.c_window.offset)
     for size, stride in zip(problem.c_window.extents(problem.c_shape), problem.c_window.strides):
         places = places[..., None] + np.arange(size) * stride
-    held.reshape(-1)[places] = poison
-    return held
+    buffer.reshape(-1)[places] = poison
+    return buffer
 
 
 def logical_operands(problem: Problem, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -53,8 +53,8 @@ class IntegerArguments:
         low, high = (0, 2) if element.name == BOOLEAN else (-8, 9)
         if limit is not None:
             low, high = 0, limit
-        drawn = generator.integers(low, high, shape).astype(element.dtype)
-        return np.where(drawn == 0, drawn.dtype.type(1), drawn) if number in self._divisors else drawn
+        integers = generator.integers(low, high, shape).astype(element.dtype)
+        return np.where(integers == 0, integers.dtype.type(1), integers) if number in self._divisors else integers
 
     def _note_limits(self, generic: Generic, evaluation: Evaluation, numbers: Mapping[int, int]) -> None:
         for op in (item for item in generic.body if item.name == GATHER):
@@ -67,48 +67,48 @@ class IntegerArguments:
 
 def _divisors_of(generic: Generic, evaluation: Evaluation, numbers: Mapping[int, int]) -> set[int]:
     """Returns the indices of the arguments whose elements a body divides integers by, as they are or cast."""
-    made = {op.result: op for op in generic.body}
-    outside = dict(zip(generic.arguments, (*generic.inputs, *generic.outputs)))
-    found = set()
+    definitions = {op.result: op for op in generic.body}
+    operands = dict(zip(generic.arguments, (*generic.inputs, *generic.outputs)))
+    divisors = set()
     for op in (item for item in generic.body if item.name in _DIVISIONS):
         value = op.operands[1]
-        while value in made and made[value].name in _KEPT:
-            value = made[value].operands[0]
-        value = outside.get(value, value)
+        while value in definitions and definitions[value].name in _KEPT:
+            value = definitions[value].operands[0]
+        value = operands.get(value, value)
         while value in evaluation.makers and isinstance(evaluation.makers[value][0], Reshape | Slice):
             (value,) = _sources(evaluation.makers[value])
         if value in numbers:
-            found.add(numbers[value])
-    return found
+            divisors.add(numbers[value])
+    return divisors
 
 
 def _read_by(generic: Generic, values: Iterable[int]) -> set[int]:
     """Returns the values of the program that values of a body depend on."""
-    made = {op.result: op for op in generic.body}
-    outside = dict(zip(generic.arguments, (*generic.inputs, *generic.outputs)))
-    found: set[int] = set()
-    pending, seen = list(values), set()
+    definitions = {op.result: op for op in generic.body}
+    operands = dict(zip(generic.arguments, (*generic.inputs, *generic.outputs)))
+    inputs: set[int] = set()
+    pending, visited = list(values), set()
     while pending:
         value = pending.pop()
-        if value in seen:
+        if value in visited:
             continue
-        seen.add(value)
-        if value in made:
-            pending += made[value].operands
+        visited.add(value)
+        if value in definitions:
+            pending += definitions[value].operands
         else:
-            found.add(outside.get(value, value))
-    return found
+            inputs.add(operands.get(value, value))
+    return inputs
 
 
 def _arguments_of(values: Iterable[int], evaluation: Evaluation) -> set[int]:
     """Returns the values of the program that others depend on, those of its arguments among them."""
-    pending, seen = list(values), set()
+    pending, visited = list(values), set()
     while pending:
         value = pending.pop()
-        if value not in seen:
-            seen.add(value)
+        if value not in visited:
+            visited.add(value)
             pending += _sources(evaluation.makers[value]) if value in evaluation.makers else ()
-    return seen
+    return visited
 
 
 def _sources(made_by: tuple[Instruction, int]) -> list[int]:

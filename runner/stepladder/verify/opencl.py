@@ -39,8 +39,8 @@ _SECONDS = 300
 
 def find_runtime() -> Path | None:
     """Returns the path of Intel's OpenCL runtime, of its pip package; None where it or pyopencl is not installed."""
-    found = Path(sys.prefix, "lib", _LIBRARY)
-    return found if found.is_file() and importlib.util.find_spec("pyopencl") is not None else None
+    path = Path(sys.prefix, "lib", _LIBRARY)
+    return path if path.is_file() and importlib.util.find_spec("pyopencl") is not None else None
 
 
 def runtime() -> Path:
@@ -49,14 +49,14 @@ def runtime() -> Path:
     Raises:
         StepladderError: it is not installed (status NOT_EXECUTED).
     """
-    found = find_runtime()
-    if found is None:
+    path = find_runtime()
+    if path is None:
         raise StepladderError(
             "Intel's OpenCL runtime is not installed; no kernel was launched",
             notes=["install it with: pip install '.[opencl]'"],
             status=NOT_EXECUTED,
         )
-    return found
+    return path
 
 
 def library(spirv: bytes) -> str:
@@ -69,7 +69,7 @@ def library(spirv: bytes) -> str:
         StepladderError: a built-in that the library has no form of.
     """
     text = Path(__file__).with_name("xe_builtins.cl").read_text()
-    names = {found[2][: int(found[1])].decode() for found in _IMPORT.finditer(spirv)}
+    names = {match[2][: int(match[1])].decode() for match in _IMPORT.finditer(spirv)}
     return "\n".join([text, *(_instance(name) for name in sorted(names)), ""])
 
 
@@ -78,11 +78,11 @@ def _instance(name: str) -> str:
     mad = _MAD.fullmatch(name)
     if mad is not None:
         return "\n".join(f"MATRIX_MAD({name}, of_{mad[1]}, {rows})" for rows in _ROWS)
-    found = _BLOCK.fullmatch(name)
-    if found is None or int(found[3]) not in _TYPES or (found[2] == "transpose" and int(found[3]) < _TRANSPOSED):
+    match = _BLOCK.fullmatch(name)
+    if match is None or int(match[3]) not in _TYPES or (match[2] == "transpose" and int(match[3]) < _TRANSPOSED):
         raise StepladderError(f"the kernel imports '{name}', which the library of built-ins has no form of")
-    kind, order = found[1], found[2]
-    bits, rows, columns, blocks = (int(number) for number in found.groups()[2:])
+    kind, order = match[1], match[2]
+    bits, rows, columns, blocks = (int(number) for number in match.groups()[2:])
     type_ = _TYPES[bits]
     if kind == "prefetch":
         return f"PREFETCH({name})"
@@ -115,16 +115,16 @@ def run(
         StepladderError: the runtime is not installed (status NOT_EXECUTED), or it refuses the module (status FAILED).
     """
     with tempfile.TemporaryDirectory(prefix="stepladder-") as name:
-        folder, installed = Path(name), runtime()
+        folder, driver = Path(name), runtime()
         (folder / "kernel.spv").write_bytes(spirv)
         (folder / "library.cl").write_text(library(spirv))
         # The wheel's own file of the runtime names a path of another machine.
-        (folder / "intel.icd").write_text(f"{installed}\n")
+        (folder / "intel.icd").write_text(f"{driver}\n")
         for number, argument in enumerate(arguments):
             np.ascontiguousarray(argument).view(np.uint8).tofile(folder / f"{number}.bin")
         job = {"kernel": kernel, "buffers": len(arguments), "grid": list(grid), "work_group": list(work_group)}
         (folder / "job.json").write_text(json.dumps(job))
-        paths = [str(installed.parent), os.environ.get("LD_LIBRARY_PATH", "")]
+        paths = [str(driver.parent), os.environ.get("LD_LIBRARY_PATH", "")]
         environment = {
             **os.environ,
             "OCL_ICD_VENDORS": str(folder),
@@ -192,9 +192,9 @@ class OpenClExecutor:
         manifest = self.manifest
         operands = {**self._operands, **self.constants, "c": c}
         arrays = [operands[argument.role].reshape(argument.shape) for argument in manifest.arguments]
-        after = run(self.spirv, manifest.kernel_name, arrays, manifest.grid, manifest.work_group)
+        results = run(self.spirv, manifest.kernel_name, arrays, manifest.grid, manifest.work_group)
         place = next(number for number, argument in enumerate(manifest.arguments) if argument.role == "c")
-        return after[place].reshape(c.shape)
+        return results[place].reshape(c.shape)
 
     def results(self) -> list[np.ndarray]:
         """Returns the results beside C: the pipeline has none."""

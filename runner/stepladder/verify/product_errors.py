@@ -104,13 +104,13 @@ class ProductErrors:
             reference, inputs, backend, {value: functools.partial(self._typical, value) for value in products}
         )
 
-    def _rounding(self, stored: str) -> float:
+    def _rounding(self, type_: str) -> float:
         """Returns the unit roundoff of a product: of the type that the payload sums in, such as bf16, which kernels
         round their sums to once; exact sums fit in it if C has it."""
         once = element_type(self._problem.acc_type).unit_roundoff
-        if self._is_exact and stored == self._problem.c_type:
+        if self._is_exact and type_ == self._problem.c_type:
             return once
-        return max(once, element_type(stored).unit_roundoff)
+        return max(once, element_type(type_).unit_roundoff)
 
     def _largest(self, product: int, region: Region) -> Array:
         """Returns the largest errors of sums."""

@@ -90,8 +90,8 @@ class Evaluation:
             value: number of a value of the program, of one dimension at least.
             rows: of the first dimension, with its start and stop.
         """
-        others = self.shapes[value][1:]
-        return self.part(value, (slice(rows.start, rows.stop), *(slice(0, size) for size in others)), keep=False)
+        extents = self.shapes[value][1:]
+        return self.part(value, (slice(rows.start, rows.stop), *(slice(0, size) for size in extents)), keep=False)
 
     def part(self, value: int, region: Region, *, keep: bool = True) -> Array:
         """Returns a region of a value; as `whole`.
@@ -112,10 +112,10 @@ class Evaluation:
 
     def _computed(self, value: int, region: Region) -> Array:
         if value in self._arguments:
-            argument, stored = self._arguments[value]
-            if stored is None:
+            argument, array = self._arguments[value]
+            if array is None:
                 raise StepladderError(f"the reference program reads an argument of {argument.type} that has no role")
-            return self.arrays.load(stored[region], self.kind(argument.type))
+            return self.arrays.load(array[region], self.kind(argument.type))
         instruction, number = self.makers[value]
         match instruction:
             case Constant():

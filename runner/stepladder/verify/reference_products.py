@@ -19,8 +19,8 @@ def products_of(program: Program, problem: Problem) -> list[Generic]:
         program: of a payload.
         problem: that it computes.
     """
-    reduced = [item for item in program.instructions if isinstance(item, Generic) and item.reduces]
-    return reduced[: problem.products]
+    reductions = [item for item in program.instructions if isinstance(item, Generic) and item.reduces]
+    return reductions[: problem.products]
 
 
 def product_of(program: Program) -> Generic:
@@ -43,20 +43,20 @@ def prepared_values(program: Program) -> set[int]:
         for item in program.instructions
         for result in (item.results if isinstance(item, Generic) else (item.result,))
     }
-    found: set[int] = set()
+    values: set[int] = set()
     pending = list(product_of(program).inputs)
     while pending:
         value = pending.pop()
-        if value in found:
+        if value in values:
             continue
-        found.add(value)
+        values.add(value)
         maker = makers.get(value)
         if isinstance(maker, Generic):
             pending += maker.inputs
         elif isinstance(maker, (Reshape, Slice, Insert)):
             pending.append(maker.source)
             pending += [maker.target] if isinstance(maker, Insert) else []
-    return found
+    return values
 
 
 def factors_are_exact(program: Program) -> bool:

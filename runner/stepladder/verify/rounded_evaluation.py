@@ -68,10 +68,10 @@ def _rounded(xp: Any, array: Array, type_: str) -> Array:  # noqa: ANN401
     bits = _BITS[type_]
     if bits == 53:
         return array
-    scaled = array * (2.0 ** (53 - bits) + 1.0)
+    shift = array * (2.0 ** (53 - bits) + 1.0)
     # Values that overflow stay as they are: 0 - (0 - x).
-    scaled = xp.where(abs(scaled) < math.inf, scaled, 0.0)
-    rounded = scaled - (scaled - array)
-    too_large = abs(rounded) > _LARGEST_NUMBERS.get(type_, math.inf)
+    shift = xp.where(abs(shift) < math.inf, shift, 0.0)
+    result = shift - (shift - array)
+    too_large = abs(result) > _LARGEST_NUMBERS.get(type_, math.inf)
     # Zeros take no part in the product, which would be NaN and warn.
-    return xp.where(too_large, xp.where(too_large, rounded, 1.0) * math.inf, rounded)
+    return xp.where(too_large, xp.where(too_large, result, 1.0) * math.inf, result)

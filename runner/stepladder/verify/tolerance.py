@@ -115,23 +115,40 @@ class Tolerance:
         Args:
             problem: whose types of products, accumulators and C, and whose k, decide.
         """
-        stored = element_type(problem.c_type).unit_roundoff
+        result_rounding = element_type(problem.c_type).unit_roundoff
         if problem.compute_type == "tf32":
-            truncation, cut = 2.0**-23, 2.0**-10
-            return cls(16 * cut + 6 * problem.k * truncation, 1.5 * cut + problem.k * truncation + stored, stored)
+            truncation, fp8_rounding = 2.0**-23, 2.0**-10
+            return cls(
+                16 * fp8_rounding + 6 * problem.k * truncation,
+                1.5 * fp8_rounding + problem.k * truncation + result_rounding,
+                result_rounding,
+            )
         if problem.acc_type == "f64":
             rounding = 2.0**-52 * math.sqrt(problem.k)
-            return cls(15 * rounding, rounding, stored, 3 * rounding)
+            return cls(15 * rounding, rounding, result_rounding, 3 * rounding)
         if problem.compute_type == "f32" and not problem.fits_tf32:
             rounding = 2.0**-24 * math.sqrt(problem.k)
-            return cls(2.0**-17 + 15 * rounding, 2.0**-21 + rounding / math.sqrt(2) + stored, stored, 3 * rounding)
+            return cls(
+                2.0**-17 + 15 * rounding,
+                2.0**-21 + rounding / math.sqrt(2) + result_rounding,
+                result_rounding,
+                3 * rounding,
+            )
         if problem.compute_type in FP8_TYPES and problem.acc_type == "f32":
-            cut = 2.0**-FP8_BITS
-            return cls(15 * cut * math.sqrt(problem.k), cut * math.sqrt(problem.k / 2) + stored, stored)
+            fp8_rounding = 2.0**-FP8_BITS
+            return cls(
+                15 * fp8_rounding * math.sqrt(problem.k),
+                fp8_rounding * math.sqrt(problem.k / 2) + result_rounding,
+                result_rounding,
+            )
         if problem.acc_type == "f32":
             truncation = 2.0**-23
             drift = 5 * problem.k / 8 * truncation
-            return cls(5 * problem.k * truncation, problem.k * truncation + stored, stored, drift, free=8.0)
+            return cls(
+                5 * problem.k * truncation, problem.k * truncation + result_rounding, result_rounding, drift, free=8.0
+            )
         rounding = element_type(problem.acc_type).unit_roundoff
-        each = rounding * math.sqrt(math.ceil(problem.k / 4))
-        return cls(15 * each, each / math.sqrt(2) + stored, stored, 3 * each)
+        group_rounding = rounding * math.sqrt(math.ceil(problem.k / 4))
+        return cls(
+            15 * group_rounding, group_rounding / math.sqrt(2) + result_rounding, result_rounding, 3 * group_rounding
+        )

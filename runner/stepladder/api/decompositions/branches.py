@@ -19,8 +19,10 @@ class _Both(torch.fx.Interpreter):
         if target is not _COND:
             return super().call_function(target, args, kwargs)
         condition, first, second, operands = args
-        chosen, others = (_Both(branch).run(*operands) for branch in (first, second))
-        return tuple(torch.where(condition, one, other) for one, other in zip(chosen, others))
+        results, other_results = (_Both(branch).run(*operands) for branch in (first, second))
+        return tuple(
+            torch.where(condition, result, other_result) for result, other_result in zip(results, other_results)
+        )
 
 
 class Selected(torch.nn.Module):

@@ -116,8 +116,8 @@ def _added(product: Callable[[Any, Any], Any]) -> Callable[..., _Pair]:
     """
 
     def op(c: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> _Pair:  # noqa: ANN401
-        scaled = _multiply(_product(a, b, product), alpha)
-        return scaled if beta == 0 else _add(scaled, _multiply(c, beta))
+        term = _multiply(_product(a, b, product), alpha)
+        return term if beta == 0 else _add(term, _multiply(c, beta))
 
     return op
 
@@ -242,19 +242,19 @@ class _Parts(torch.fx.Interpreter):
                     value = _pair(value)
                 return getattr(_pair(value), of) if _is_pair(value) else value
 
-            given, named = pytree.tree_map(chosen, (args, kwargs), is_leaf=_is_pair)
-            return target(*given, **named)
+            arguments, keywords = pytree.tree_map(chosen, (args, kwargs), is_leaf=_is_pair)
+            return target(*arguments, **keywords)
 
         real, imaginary = part("real"), part("imaginary")
         if isinstance(real, (tuple, list)):
-            return [_Pair(*each) for each in zip(real, imaginary)]
+            return [_Pair(*parts) for parts in zip(real, imaginary)]
         return _Pair(real, imaginary)
 
     @staticmethod
     def _created(target: Any, args: Any, kwargs: Any) -> _Pair:  # noqa: ANN401
         """Returns new values, all the same."""
-        named = {**kwargs, "dtype": kwargs["dtype"].to_real()}
-        real = target(*(item.real if isinstance(item, complex) else item for item in args), **named)
+        keywords = {**kwargs, "dtype": kwargs["dtype"].to_real()}
+        real = target(*(item.real if isinstance(item, complex) else item for item in args), **keywords)
         imaginary = next((item.imag for item in args if isinstance(item, complex)), 0.0)
         return _Pair(real, torch.full_like(real, imaginary))
 

@@ -33,15 +33,19 @@ def _mode(x: torch.Tensor, dim: int = -1, keepdim: bool = False) -> tuple[torch.
     """Returns the most frequent number along an axis, of several the least, and its last index."""
     if not x.dim():
         return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
-    moved = moved_to_end(x, dim)
-    counts = (moved.unsqueeze(-1) == moved.unsqueeze(-2)).sum(-1)
+    rows = moved_to_end(x, dim)
+    counts = (rows.unsqueeze(-1) == rows.unsqueeze(-2)).sum(-1)
     is_most = counts == counts.amax(-1, keepdim=True)
-    highest = moved.amax(-1, keepdim=True)
-    value = torch.where(is_most, moved, highest).amin(-1)
-    places = torch.arange(moved.shape[-1], device=x.device)
-    place = torch.where(moved == value.unsqueeze(-1), places, 0).amax(-1)
-    found = value.to(x.dtype), place
-    return found if not keepdim else (found[0].unsqueeze(-1).movedim(-1, dim), found[1].unsqueeze(-1).movedim(-1, dim))
+    highest = rows.amax(-1, keepdim=True)
+    value = torch.where(is_most, rows, highest).amin(-1)
+    places = torch.arange(rows.shape[-1], device=x.device)
+    place = torch.where(rows == value.unsqueeze(-1), places, 0).amax(-1)
+    results = value.to(x.dtype), place
+    return (
+        results
+        if not keepdim
+        else (results[0].unsqueeze(-1).movedim(-1, dim), results[1].unsqueeze(-1).movedim(-1, dim))
+    )
 
 
 _aten = torch.ops.aten

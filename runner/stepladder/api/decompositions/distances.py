@@ -63,14 +63,14 @@ def _embedding_bag(
     counts = hits.sum(-1)
     rows = weight[indices]
     if mode == 2:
-        found = torch.where(hits.unsqueeze(-1), rows, -math.inf).amax(1)
-        found = torch.where(counts[:, None] > 0, found, 0.0)
+        bags = torch.where(hits.unsqueeze(-1), rows, -math.inf).amax(1)
+        bags = torch.where(counts[:, None] > 0, bags, 0.0)
     else:
         rows = rows if per_sample_weights is None else rows * per_sample_weights[:, None]
-        found = torch.where(hits.unsqueeze(-1), rows, 0.0).sum(1)
+        bags = torch.where(hits.unsqueeze(-1), rows, 0.0).sum(1)
         if mode == 1:
-            found = found / counts.clamp(min=1)[:, None].to(weight.dtype)
-    return found, indices.clone(), counts, offsets.clone()
+            bags = bags / counts.clamp(min=1)[:, None].to(weight.dtype)
+    return bags, indices.clone(), counts, offsets.clone()
 
 
 def _roll(x: torch.Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:  # noqa: ANN401

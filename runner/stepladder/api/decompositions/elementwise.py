@@ -43,12 +43,12 @@ def _widened(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
         if not any(isinstance(item, torch.Tensor) and item.dtype in _BYTES for item in operands):
             return NotImplemented
         is_quotient = op is torch.div and options.get("rounding_mode") is None
-        wide = torch.float32 if is_quotient else torch.int32 if type_ in _BYTES else type_
-        given = [
-            item.to(wide) if isinstance(item, torch.Tensor) else item % 256 if type_ is torch.uint8 else item
+        wide_type = torch.float32 if is_quotient else torch.int32 if type_ in _BYTES else type_
+        arguments = [
+            item.to(wide_type) if isinstance(item, torch.Tensor) else item % 256 if type_ is torch.uint8 else item
             for item in operands
         ]
-        result = op(*given, **options)
+        result = op(*arguments, **options)
         return result.to(type_) if type_ in _BYTES and not is_quotient else result
 
     return computed
@@ -116,11 +116,11 @@ def _divided(a: Operand, b: Operand, *, rounding_mode: str | None = None) -> Any
     quotient = (a - rest) / b
     is_below = b < 0 if isinstance(b, torch.Tensor) else torch.full_like(rest, b < 0, dtype=torch.bool)
     quotient = torch.where((rest != 0) & (is_below != (rest < 0)), quotient - 1, quotient)
-    whole = torch.floor(quotient)
-    whole = torch.where(quotient - whole > 0.5, whole + 1, whole)
+    floor = torch.floor(quotient)
+    floor = torch.where(quotient - floor > 0.5, floor + 1, floor)
     plain = a / b
-    whole = torch.where(quotient == 0, _with_sign(torch.zeros_like(whole), plain), whole)
-    return torch.where(b == 0, plain, whole) if isinstance(b, torch.Tensor) else plain if b == 0 else whole
+    floor = torch.where(quotient == 0, _with_sign(torch.zeros_like(floor), plain), floor)
+    return torch.where(b == 0, plain, floor) if isinstance(b, torch.Tensor) else plain if b == 0 else floor
 
 
 def _floor_divided(a: Operand, b: Operand) -> Any:  # noqa: ANN401

@@ -49,9 +49,9 @@ def _extremum(selection: Any, ir: Any) -> str | None:  # noqa: ANN401
     is_reduction = any("reduction" in str(item) for item in selection.parent.attributes["iterator_types"])
     if compare is None or compare.name != "arith.cmpf" or is_reduction:
         return None
-    compared, predicate = list(compare.operands), ir.IntegerAttr(compare.attributes["predicate"]).value
-    if compared == [first, second] and predicate in (_OGT, _OLT):
+    operands, predicate = list(compare.operands), ir.IntegerAttr(compare.attributes["predicate"]).value
+    if operands == [first, second] and predicate in (_OGT, _OLT):
         return "arith.maximumf" if predicate == _OGT else "arith.minimumf"
-    if compared == [second, first] and predicate in (_ULT, _UGT):
+    if operands == [second, first] and predicate in (_ULT, _UGT):
         return "arith.maximumf" if predicate == _ULT else "arith.minimumf"
     return None

@@ -63,11 +63,11 @@ def _along_last(x: Parts, sign: int) -> tuple[torch.Tensor, torch.Tensor]:
         cosines, sines = _waves(n, n, real)
         sines = sines * sign
         if imaginary is None:
-            both = torch.matmul(real, torch.cat((cosines, sines), 1))
+            product = torch.matmul(real, torch.cat((cosines, sines), 1))
         else:
             rows = torch.cat((torch.cat((cosines, sines), 1), torch.cat((-sines, cosines), 1)), 0)
-            both = torch.matmul(torch.cat((real, imaginary), -1), rows)
-        return both[..., :n], both[..., n:]
+            product = torch.matmul(torch.cat((real, imaginary), -1), rows)
+        return product[..., :n], product[..., n:]
     second = n // first
     real, imaginary = (None if item is None else item.unflatten(-1, (first, second)).mT for item in (real, imaginary))
     assert real is not None
@@ -97,8 +97,8 @@ def of_complex(x: Parts, dims: Sequence[int], normalization: int, forward: bool)
     _check(real)
     count = math.prod(real.shape[dim] for dim in dims)
     for dim in dims:
-        moved = real.movedim(dim, -1), None if imaginary is None else imaginary.movedim(dim, -1)
-        real, imaginary = (item.movedim(-1, dim) for item in _along_last(moved, -1 if forward else 1))
+        parts = real.movedim(dim, -1), None if imaginary is None else imaginary.movedim(dim, -1)
+        real, imaginary = (item.movedim(-1, dim) for item in _along_last(parts, -1 if forward else 1))
     if imaginary is None:
         imaginary = torch.zeros_like(real)
     scale = _scale(count, normalization)
@@ -135,10 +135,10 @@ def to_real(x: Parts, dims: Sequence[int], normalization: int, size: int) -> tor
         normalization: of ATen's `_fft_c2r`.
         size: how many values the last axis has.
     """
-    *others, last = dims
+    *other_dims, last = dims
     real, imaginary = x
-    if others:
-        real, imaginary = of_complex((real, imaginary), others, 0, False)
+    if other_dims:
+        real, imaginary = of_complex((real, imaginary), other_dims, 0, False)
     if imaginary is None:
         imaginary = torch.zeros_like(real)
     real, imaginary = real.movedim(last, -1), imaginary.movedim(last, -1)
@@ -149,7 +149,7 @@ def to_real(x: Parts, dims: Sequence[int], normalization: int, size: int) -> tor
         for item, sign in ((real, 1), (imaginary, -1))
     )
     result, _ = of_complex((real, imaginary), [-1], 0, False)
-    count = math.prod((size, *(x[0].shape[dim] for dim in others)))
+    count = math.prod((size, *(x[0].shape[dim] for dim in other_dims)))
     return result.movedim(-1, last) * _scale(count, normalization)
 
 

@@ -20,11 +20,11 @@ LONGEST = 4096
 def _ranks(x: torch.Tensor, is_descending: bool) -> torch.Tensor:
     """Returns the index of each element along the last axis in the sorted one; equal elements keep their order, and NaN
     is larger than all values."""
-    here, other = x.unsqueeze(-1), x.unsqueeze(-2)
-    is_before = other > here if is_descending else other < here
-    is_equal = other == here
+    element, other = x.unsqueeze(-1), x.unsqueeze(-2)
+    is_before = other > element if is_descending else other < element
+    is_equal = other == element
     if x.is_floating_point():
-        nan, other_nan = here.isnan(), other.isnan()
+        nan, other_nan = element.isnan(), other.isnan()
         is_before = is_before | (other_nan & ~nan if is_descending else nan & ~other_nan)
         is_equal = is_equal | (nan & other_nan)
     places = torch.arange(x.shape[-1], device=x.device)
@@ -35,9 +35,9 @@ def _first(x: torch.Tensor, count: int, dim: int, is_descending: bool) -> tuple[
     """Returns the first elements of the sorted ones along an axis, and their indices."""
     if not x.dim():
         return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
-    moved = moved_to_end(x, dim)
+    rows = moved_to_end(x, dim)
     places = torch.arange(count, device=x.device)
-    values, indices = _at(moved, _ranks(moved, is_descending), places)
+    values, indices = _at(rows, _ranks(rows, is_descending), places)
     return values.to(x.dtype).movedim(-1, dim), indices.movedim(-1, dim)
 
 
@@ -58,17 +58,17 @@ def moved_to_end(x: torch.Tensor, dim: int) -> torch.Tensor:
     return (x.to(torch.int64) if x.dtype is torch.bool else x).movedim(dim, -1)
 
 
-def _at(moved: torch.Tensor, ranks: torch.Tensor, places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _at(rows: torch.Tensor, ranks: torch.Tensor, places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns the elements at ranks of the sorted ones, and their indices.
 
     Args:
-        moved: sorted along its last axis.
+        rows: sorted along its last axis.
         ranks: the index of each element.
         places: ranks of those that are returned.
     """
-    numbers = torch.arange(moved.shape[-1], device=moved.device)
+    numbers = torch.arange(rows.shape[-1], device=rows.device)
     indices = torch.where(ranks.unsqueeze(-2) == places.unsqueeze(-1), numbers, 0).sum(-1)
-    return moved.gather(-1, indices), indices
+    return rows.gather(-1, indices), indices
 
 
 def _sort(x: torch.Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:  # noqa: ANN401
@@ -117,14 +117,14 @@ def _one(x: torch.Tensor, dim: int, keepdim: bool, place: Callable[[torch.Tensor
     """
     if not x.dim():
         return _first(x, 1, dim, False)
-    moved = moved_to_end(x, dim)
-    found = _at(moved, _ranks(moved, False), place(moved))
-    values, indices = (item.movedim(-1, dim) if keepdim else item.squeeze(-1) for item in found)
+    rows = moved_to_end(x, dim)
+    results = _at(rows, _ranks(rows, False), place(rows))
+    values, indices = (item.movedim(-1, dim) if keepdim else item.squeeze(-1) for item in results)
     return values.to(x.dtype), indices
 
 
 def _search(
-    ordered: torch.Tensor,
+    sorted_values: torch.Tensor,
     x: torch.Tensor,
     *,
     out_int32: bool = False,
@@ -135,14 +135,14 @@ def _search(
     """Returns how many of the sorted values are before each of others.
 
     Args:
-        ordered: sorted along the last axis; one row, or as many as `x`.
+        sorted_values: sorted along the last axis; one row, or as many as `x`.
         x: the values.
         out_int32, right, side, sorter: of `torch.searchsorted`.
     """
     if sorter is not None:
         return NotImplemented
-    rows, each = ordered.unsqueeze(-2), x.unsqueeze(-1)
-    is_behind = rows > each if right or side == "right" else rows >= each
+    rows, columns = sorted_values.unsqueeze(-2), x.unsqueeze(-1)
+    is_behind = rows > columns if right or side == "right" else rows >= columns
     return (~is_behind).sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
 
 

@@ -62,10 +62,10 @@ def _axes(
 ) -> list[_Axis]:
     """Returns the windows along the last axes of a tensor; arguments as those of PyTorch's poolings."""
 
-    def each(given: Sequence[int]) -> list[int]:
-        return [*given] * rank if len(given) == 1 else [*given]
+    def each(extents: Sequence[int]) -> list[int]:
+        return [*extents] * rank if len(extents) == 1 else [*extents]
 
-    found = []
+    axes = []
     of_each = zip(each(window), each(stride or window), each(padding), each(dilation), shape[-rank:])
     for size, step, before, gap, extent in of_each:
         room = extent + 2 * before - gap * (size - 1) - 1
@@ -73,8 +73,8 @@ def _axes(
         # A further window begins in the image, or in what is padded before it.
         if is_ceiling and room % step and count * step < extent + before:
             count += 1
-        found.append(_Axis(size, step, before, gap, extent, count))
-    return found
+        axes.append(_Axis(size, step, before, gap, extent, count))
+    return axes
 
 
 def _padded(x: torch.Tensor, axes: Sequence[_Axis], value: float) -> torch.Tensor:
@@ -91,7 +91,7 @@ def _pooled(
     x: torch.Tensor,
     axes: Sequence[_Axis],
     fold: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
-    reduced: Callable[[torch.Tensor, int], torch.Tensor],
+    reduce: Callable[[torch.Tensor, int], torch.Tensor],
 ) -> torch.Tensor:
     """Returns what folds the elements of each window, along one axis after the other.
 
@@ -99,7 +99,7 @@ def _pooled(
         x: with its padding.
         axes: the windows.
         fold: of two tensors.
-        reduced: folds an axis.
+        reduce: folds an axis.
     """
     rank = len(axes)
     for number, axis in enumerate(axes):
@@ -107,9 +107,9 @@ def _pooled(
             continue
         if axis.size == axis.step and axis.gap == 1:  # windows that do not overlap are rows of another shape
             place = x.dim() - rank + number
-            inside = _along(x, rank, number, slice(0, axis.count * axis.size))
+            windows = _along(x, rank, number, slice(0, axis.count * axis.size))
             shape = (*x.shape[:place], axis.count, axis.size, *x.shape[place + 1 :])
-            x = reduced(inside.reshape(shape), place + 1)
+            x = reduce(windows.reshape(shape), place + 1)
         else:
             x = functools.reduce(fold, (_along(x, rank, number, axis.slice(item)) for item in range(axis.size)))
     return x
@@ -125,8 +125,8 @@ def _places(x: torch.Tensor, axes: Sequence[_Axis]) -> torch.Tensor:
     strides = [math.prod(axis.extent for axis in axes[number + 1 :]) for number in range(len(axes))]
     first = torch.zeros((), dtype=torch.int64, device=x.device)
     for axis, stride in zip(axes, strides):
-        along = (torch.arange(axis.count, device=x.device) * axis.step - axis.before) * stride
-        first = first[..., None] + along
+        offsets = (torch.arange(axis.count, device=x.device) * axis.step - axis.before) * stride
+        first = first[..., None] + offsets
     largest: Any = None
     place: Any = None
     for numbers in itertools.product(*(range(axis.size) for axis in axes)):
@@ -155,9 +155,9 @@ def _maximum(rank: int) -> Callable[..., Any]:
     ) -> Any:  # noqa: ANN401
         axes = _axes(x.shape, rank, kernel_size, stride, padding, dilation, ceil_mode)
         least = -math.inf if x.is_floating_point() else torch.iinfo(x.dtype).min
-        whole = _padded(x, axes, least)
+        padded = _padded(x, axes, least)
         # Indices that no op reads are not computed.
-        return _pooled(whole, axes, torch.maximum, torch.amax), _places(whole, axes)
+        return _pooled(padded, axes, torch.maximum, torch.amax), _places(padded, axes)
 
     return pooled
 
@@ -175,8 +175,8 @@ def _mean(rank: int) -> Callable[..., Any]:
         divisor_override: int | None = None,
     ) -> Any:  # noqa: ANN401
         axes = _axes(x.shape, rank, kernel_size, stride, padding, (1,), ceil_mode)
-        wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-        total = _pooled(_padded(wide, axes, 0.0), axes, torch.add, torch.sum)
+        terms = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+        total = _pooled(_padded(terms, axes, 0.0), axes, torch.add, torch.sum)
         if divisor_override is not None:
             return (total / divisor_override).to(x.dtype)
         counts = [_counts(axis, count_include_pad) for axis in axes]
@@ -198,12 +198,12 @@ def _mean(rank: int) -> Callable[..., Any]:
 
 def _counts(axis: _Axis, with_padding: bool) -> list[int]:
     """Returns the elements of each window that a mean is of."""
-    found = []
+    counts = []
     for number in range(axis.count):
         first = number * axis.step - axis.before
         last = min(first + axis.size, axis.extent + axis.before)
-        found.append(last - first if with_padding else min(last, axis.extent) - max(first, 0))
-    return found
+        counts.append(last - first if with_padding else min(last, axis.extent) - max(first, 0))
+    return counts
 
 
 def _adaptive(name: str, rank: int, pooling: Callable[..., Any]) -> dict[Any, Callable[..., Any]]:

@@ -37,36 +37,36 @@ def _running(
     dim: int,
     dtype: torch.dtype | None,
     neutral: int,
-    reduced: Callable[..., torch.Tensor],
-    joined: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    reduce: Callable[..., torch.Tensor],
+    join: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
 ) -> torch.Tensor:
     """Returns the reductions of all elements up to each along an axis; those after it count as `neutral`."""
     type_ = dtype or (x.dtype if x.is_floating_point() else torch.int64)
     if not x.dim():
         return x.to(type_)
     # Sums of blocks are rounded to f32 alone, as those of one reduction are.
-    wide = torch.float32 if type_ in (torch.float16, torch.bfloat16) else type_
-    return _of_rows(x.movedim(dim, -1).to(wide), neutral, reduced, joined).to(type_).movedim(-1, dim)
+    sum_type = torch.float32 if type_ in (torch.float16, torch.bfloat16) else type_
+    return _of_rows(x.movedim(dim, -1).to(sum_type), neutral, reduce, join).to(type_).movedim(-1, dim)
 
 
 def _of_rows(
     x: torch.Tensor,
     neutral: int,
-    reduced: Callable[..., torch.Tensor],
-    joined: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    reduce: Callable[..., torch.Tensor],
+    join: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
 ) -> torch.Tensor:
     """Returns the running reductions along the last axis; arguments as of `_running`."""
     extent = x.shape[-1]
     if extent <= _LONG:
         terms = torch.where(_is_before(x), x.unsqueeze(-2), neutral)
-        return reduced(terms, -1, dtype=x.dtype)
+        return reduce(terms, -1, dtype=x.dtype)
     block = math.isqrt(extent - 1) + 1
     count = -(-extent // block)
-    padded = torch.ops.aten.constant_pad_nd(x, [0, count * block - extent], neutral)
-    inside = _of_rows(padded.unflatten(-1, (count, block)), neutral, reduced, joined)
-    whole = _of_rows(inside[..., -1], neutral, reduced, joined)
-    before = torch.ops.aten.constant_pad_nd(whole[..., :-1], [1, 0], neutral)
-    return joined(inside, before.unsqueeze(-1)).flatten(-2)[..., :extent]
+    rows = torch.ops.aten.constant_pad_nd(x, [0, count * block - extent], neutral)
+    in_block = _of_rows(rows.unflatten(-1, (count, block)), neutral, reduce, join)
+    blocks = _of_rows(in_block[..., -1], neutral, reduce, join)
+    earlier_blocks = torch.ops.aten.constant_pad_nd(blocks[..., :-1], [1, 0], neutral)
+    return join(in_block, earlier_blocks.unsqueeze(-1)).flatten(-2)[..., :extent]
 
 
 def _is_before(x: torch.Tensor) -> torch.Tensor:

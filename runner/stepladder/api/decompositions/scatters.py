@@ -41,34 +41,34 @@ def _index_put(
 ) -> Any:  # noqa: ANN401
     """Returns a tensor with elements at indices written, those of one mask or of neighboring axes."""
     axes = [axis for axis, item in enumerate(indices) if item is not None]
-    found = [item for item in indices if item is not None]
+    tensors = [item for item in indices if item is not None]
     first, count = axes[0], len(axes)
-    if found[0].dtype is torch.bool:
+    if tensors[0].dtype is torch.bool:
         if count > 1 or values.numel() != 1:
             return NotImplemented
-        mask = found[0].reshape(*found[0].shape, *([1] * (x.dim() - first - found[0].dim())))
+        mask = tensors[0].reshape(*tensors[0].shape, *([1] * (x.dim() - first - tensors[0].dim())))
         value = values.reshape(()).to(x.dtype)
         return torch.where(mask, x + value if accumulate else value, x)
-    if axes != list(range(first, first + count)) or any(item.dtype is torch.bool for item in found):
+    if axes != list(range(first, first + count)) or any(item.dtype is torch.bool for item in tensors):
         return NotImplemented
     extents = x.shape[first : first + count]
-    before, after = list(x.shape[:first]), list(x.shape[first + count :])
-    each = torch.broadcast_tensors(*(_in_range(item, extent) for item, extent in zip(found, extents)))
-    written = each[0].numel()
-    new = values.expand(*before, *each[0].shape, *after).reshape(*before, written, *after)
+    outer, inner = list(x.shape[:first]), list(x.shape[first + count :])
+    positions = torch.broadcast_tensors(*(_in_range(item, extent) for item, extent in zip(tensors, extents)))
+    count_of_elements = positions[0].numel()
+    new = values.expand(*outer, *positions[0].shape, *inner).reshape(*outer, count_of_elements, *inner)
     # (positions along each of the axes, elements): whether an element is written there
     hits: Any = True
-    for axis, (at, extent) in enumerate(zip(each, extents)):
+    for axis, (at, extent) in enumerate(zip(positions, extents)):
         places = torch.arange(extent, device=x.device).reshape(extent, *([1] * (count - axis)))
         hits = (at.reshape(-1) == places) & hits
-    ones = [1] * len(after)
+    ones = [1] * len(inner)
     if accumulate:
-        terms = new.reshape(*before, *([1] * count), written, *after)
+        terms = new.reshape(*outer, *([1] * count), count_of_elements, *inner)
         terms = torch.where(hits.reshape(*hits.shape, *ones), terms, 0)
         return _like(x, x + terms.sum(first + count, dtype=x.dtype))
     last = _written_by(hits)
-    taken = new.index_select(first, last.clamp(min=0).reshape(-1)).reshape(x.shape)
-    return _like(x, torch.where((last >= 0).reshape(*last.shape, *ones), taken, x))
+    last_values = new.index_select(first, last.clamp(min=0).reshape(-1)).reshape(x.shape)
+    return _like(x, torch.where((last >= 0).reshape(*last.shape, *ones), last_values, x))
 
 
 def _scattered(
@@ -93,8 +93,8 @@ def _scattered(
         return NotImplemented
     dim %= x.dim()
     at = _in_range(index.movedim(dim, -1), x.shape[dim])
-    whole = x.movedim(dim, -1)
-    rows = whole[tuple(slice(0, extent) for extent in at.shape[:-1])]
+    rotated = x.movedim(dim, -1)
+    rows = rotated[tuple(slice(0, extent) for extent in at.shape[:-1])]
     places = torch.arange(x.shape[dim], device=x.device)
     hits = at.unsqueeze(-2) == places[:, None]
     if source.dim():
@@ -107,11 +107,11 @@ def _scattered(
         last = _written_by(hits)
         result = torch.where(last >= 0, source.gather(-1, last.clamp(min=0)), rows)
     for axis in range(x.dim() - 1):  # what no index reaches along the other axes
-        if result.shape[axis] < whole.shape[axis]:
+        if result.shape[axis] < rotated.shape[axis]:
             ends = [slice(0, extent) for extent in result.shape[:-1]]
             ends[axis] = slice(result.shape[axis], None)
             ends[axis + 1 :] = [slice(0, extent) for extent in at.shape[axis + 1 : -1]]
-            result = torch.cat((result, whole[tuple(ends)]), axis)
+            result = torch.cat((result, rotated[tuple(ends)]), axis)
     return _like(x, result.movedim(-1, dim))
 
 
@@ -180,8 +180,8 @@ def _masked_scatter(x: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -
     """Returns a tensor whose elements in a mask are those of another one, in order."""
     x, mask = torch.broadcast_tensors(x, mask)
     places = running_sum(mask.flatten(), 0) - 1
-    taken = source.flatten()[places.clamp(min=0)].reshape(x.shape)
-    return torch.where(mask, taken, x)
+    elements = source.flatten()[places.clamp(min=0)].reshape(x.shape)
+    return torch.where(mask, elements, x)
 
 
 _aten = torch.ops.aten

@@ -108,8 +108,8 @@ def _overlapping(
     rank = len(patch)
     places = []
     for axis, (size, step, gap, count) in enumerate(zip(patch, stride, dilation, sizes)):
-        inside, first = (torch.arange(extent, device=x.device) for extent in (size, count))
-        at = (inside * gap)[:, None] + first * step
+        element, first = (torch.arange(extent, device=x.device) for extent in (size, count))
+        at = (element * gap)[:, None] + first * step
         shape = [1] * (2 * rank)
         shape[axis], shape[rank + axis] = size, count
         places.append(at.reshape(shape))
@@ -141,19 +141,19 @@ def _transposed(
         pixels = pixels.permute(0, 1, *(axis for number in range(rank) for axis in (2 + rank + number, 2 + number)))
         result = pixels.reshape(*pixels.shape[:2], *(step * size for step, size in zip(patch, sizes)))
         return result if bias is None else result + bias.reshape(-1, *([1] * rank))
-    for axis, (size, step, gap, around, more) in enumerate(zip(patch, stride, dilation, padding, output_padding), 2):
+    for axis, (size, step, gap, around, extra) in enumerate(zip(patch, stride, dilation, padding, output_padding), 2):
         extent = x.shape[axis]
         if step > 1:
             apart = x.unsqueeze(axis + 1)
             zeros = [0, 0] * (apart.dim() - axis - 2) + [0, step - 1]
             x = torch.ops.aten.constant_pad_nd(apart, zeros, 0.0).flatten(axis, axis + 1)
             x = x.narrow(axis, 0, (extent - 1) * step + 1)
-        before = gap * (size - 1) - around
-        ends = [max(0, before), max(0, before + more)]
+        margin = gap * (size - 1) - around
+        ends = [max(0, margin), max(0, margin + extra)]
         if any(ends):
             x = torch.ops.aten.constant_pad_nd(x, [0, 0] * (x.dim() - axis - 1) + ends, 0.0)
-        cut = max(0, -before)
-        x = x.narrow(axis, cut, x.shape[axis] - cut - max(0, -before - more))
+        crop = max(0, -margin)
+        x = x.narrow(axis, crop, x.shape[axis] - crop - max(0, -margin - extra))
     reversed_ = weight.flip(list(range(2, weight.dim())))
     of_groups = reversed_.reshape(groups, -1, *reversed_.shape[1:]).transpose(1, 2)
     ones, zeros = [1] * len(patch), [0] * len(patch)

@@ -84,9 +84,9 @@ def main(args: argparse.Namespace) -> int:
     from stepladder.runtime.bundle import Bundle, FunctionBundle, read_any
     from stepladder.runtime.files import check_writable, write_json
 
-    found = [read_any(path) for path in args.bundles]
-    functions = [bundle for bundle in found if isinstance(bundle, FunctionBundle)]
-    bundles = [bundle for bundle in found if isinstance(bundle, Bundle)]
+    inputs = [read_any(path) for path in args.bundles]
+    functions = [bundle for bundle in inputs if isinstance(bundle, FunctionBundle)]
+    bundles = [bundle for bundle in inputs if isinstance(bundle, Bundle)]
     if functions:
         if bundles:
             raise StepladderError(

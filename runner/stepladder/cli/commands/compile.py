@@ -114,11 +114,11 @@ def _launch_lines(bundle: FunctionBundle) -> list[str]:
     for launch in bundle.manifest.launches:
         if launch.kernel is not None:
             grid, block = launch.kernel.grid, launch.kernel.block
-            what = f"grid {'x'.join(map(str, grid))}, block {'x'.join(map(str, block))}"
+            description = f"grid {'x'.join(map(str, grid))}, block {'x'.join(map(str, block))}"
         else:
             manifest = bundle.matmul(launch).manifest
-            what = f"{manifest.pipeline}, {manifest.problem.describe()}"
-        lines.append(f"{launch.folder}: {what}")
+            description = f"{manifest.pipeline}, {manifest.problem.describe()}"
+        lines.append(f"{launch.folder}: {description}")
     return lines
 
 

@@ -65,8 +65,8 @@ def _payload(layer: str) -> Path:
     folder = payloads_dir() / "bert_large"
     path = folder / f"{layer}.mlir"
     if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in folder.glob("*.mlir")))
-        raise StepladderError(f"unknown layer '{layer}'", notes=[f"layers of BERT-large: {known}"])
+        layers = ", ".join(sorted(file.stem for file in folder.glob("*.mlir")))
+        raise StepladderError(f"unknown layer '{layer}'", notes=[f"layers of BERT-large: {layers}"])
     return path
 
 
@@ -132,10 +132,10 @@ def _time_variants(rows: list[dict[str, object]], folder: Path) -> None:
     from stepladder.runtime.bundle import read_bundle
 
     result = bench_bundles([read_bundle(folder / f"{number}") for number in range(len(rows))])
-    measured = result["modes"]["burst"]
+    summary = result["modes"]["burst"]
     for number, row in enumerate(rows):
-        row["TFLOP/s"] = f"{measured['kernels'][str(number)]['tflops_spread']['median']:.1f}"
-        row["of cuBLAS"] = f"{measured['ratios'][str(number)]['cublas']['spread']['median']:.3f}"
+        row["TFLOP/s"] = f"{summary['kernels'][str(number)]['tflops_spread']['median']:.1f}"
+        row["of cuBLAS"] = f"{summary['ratios'][str(number)]['cublas']['spread']['median']:.3f}"
 
 
 def _emulate_variants(text: str, name: str, variants: dict) -> bool:
@@ -224,8 +224,8 @@ def main(args: argparse.Namespace) -> int:
     path = _payload(args.layer)
     if args.output:
         check_output(args.output)
-    own, gpu = _gpu_target()
-    target = targets.find(args.target).name if args.target else own or "sm_80"
+    gpu_target, gpu = _gpu_target()
+    target = targets.find(args.target).name if args.target else gpu_target or "sm_80"
     text = path.read_text()
     print(f"BERT-large, {args.layer}, for {target}: {text.splitlines()[0].lstrip('/ ')}\n")
 
@@ -246,13 +246,13 @@ def main(args: argparse.Namespace) -> int:
         folder = Path(temporary)
         variants = _variants(target)
         rows = _build_variants(text, str(path), variants, folder)
-        runs = own is not None and target == own
+        runs = gpu_target is not None and target == gpu_target
         right = _check(folder / f"{len(rows) - 1}") if runs else True
         if runs and right:
             _time_variants(rows, folder)
     print_table(rows, title="Ablation: one more optimization in each variant" + (f", on {gpu}" if runs else ""))
     if not runs:
-        reason = gpu if own is None else f"the GPU at hand is {gpu}, and the kernels are for {target}"
+        reason = gpu if gpu_target is None else f"the GPU at hand is {gpu}, and the kernels are for {target}"
         right = _emulate_variants(text, str(path), variants)
         print(f"No kernel was launched, and speed was not measured: {reason}.")
         print(

@@ -93,9 +93,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="IR, such as a dump, or PTX, or a bundle, whose PTX is run; - is standard input",
     )
     add_plugin_options(parser)
-    given = parser.add_mutually_exclusive_group()
-    given.add_argument("--inputs", metavar="A.npy,B.npy,...", help="files of the arguments, in order")
-    given.add_argument("--seed", type=seed, default=0, metavar="N", help="seed of random arguments (default: 0)")
+    arguments = parser.add_mutually_exclusive_group()
+    arguments.add_argument("--inputs", metavar="A.npy,B.npy,...", help="files of the arguments, in order")
+    arguments.add_argument("--seed", type=seed, default=0, metavar="N", help="seed of random arguments (default: 0)")
     add_output_option(
         parser, "DIR", "write the arguments after the run (argument0.npy, ...) and the results (result0.npy, ...)"
     )
@@ -187,8 +187,10 @@ def _run_function(args: argparse.Namespace, module: ir.Module, name: str, checks
 
     reference = checks.reference(module, name)
     emulation = Emulation(module, args.function or _checked_function(module, checks.reference_name), name=name)
-    given = [load_array(path) for path in args.inputs.split(",")] if args.inputs else emulation.random_inputs(args.seed)
-    inputs = emulation.check_inputs(given)
+    arrays = (
+        [load_array(path) for path in args.inputs.split(",")] if args.inputs else emulation.random_inputs(args.seed)
+    )
+    inputs = emulation.check_inputs(arrays)
     return run_checked(args, name, emulation, inputs, checks, reference)
 
 
@@ -201,5 +203,5 @@ def _checked_function(module: ir.Module, reference: str | None) -> str | None:
         return None
     functions = [op for op in walk(module, "func.func") if op.regions[0].blocks]
     names = [ir.StringAttr(op.attributes["sym_name"]).value for op in functions]
-    others = [name for name in names if name != reference]
-    return others[0] if len(others) == 1 else None
+    candidates = [name for name in names if name != reference]
+    return candidates[0] if len(candidates) == 1 else None

@@ -89,39 +89,39 @@ def main(args: argparse.Namespace) -> int:
     )
     with mlir_context():
         text = bound_text(stablehlo.lowered(text, name), name, dict(args.sizes), args.function)
-        explained = explanation.explain(text, name, request, args.top)
+        explanations = explanation.explain(text, name, request, args.top)
     with text_for_people(args.json):
-        for one in explained:
-            _print(one, f"{one.name}: " if len(explained) > 1 else "")
+        for item in explanations:
+            _print(item, f"{item.name}: " if len(explanations) > 1 else "")
     if args.json:
-        matmuls = [one.as_json() for one in explained]
+        matmuls = [item.as_json() for item in explanations]
         write_json(args.json, matmuls[0] if len(matmuls) == 1 else explanation.of_several(matmuls))
     return OK
 
 
-def _print(explained: Explanation, prefix: str) -> None:
+def _print(explanation: Explanation, prefix: str) -> None:
     """Prints a table of the candidates, below a title with a prefix, and then which knobs `compile` takes."""
     from stepladder.cli.candidates import candidate_rows, is_neutral
     from stepladder.cli.tables import print_table
     from stepladder.pipeline.definition import value_text
 
-    for line in (explained.found.note, _data_sheet(explained.found)):
+    for line in (explanation.found.note, _data_sheet(explanation.found)):
         if line:
             print(f"note: {line}", file=sys.stderr)
-    problem = explained.problem
+    problem = explanation.problem
     title = (
-        f"{prefix}{problem.sizes}, {problem.a_type} -> {problem.c_type}, {explained.pipeline} on "
-        f"{explained.found.gpu.name}: {explained.settings} settings ranked in {explained.seconds * 1e3:.0f} ms, times "
-        "in us"
+        f"{prefix}{problem.sizes}, {problem.a_type} -> {problem.c_type}, {explanation.pipeline} on "
+        f"{explanation.found.gpu.name}: {explanation.settings} settings ranked in "
+        f"{explanation.seconds * 1e3:.0f} ms, times in us"
     )
-    shared, rows = candidate_rows(explained.candidates)
+    shared, rows = candidate_rows(explanation.candidates)
     print(title)
     if shared:
         print(f"all have {shared}")
     print_table(rows)
-    chosen = explained.chosen.knobs.items()
-    knobs = ", ".join(f"{name} = {value_text(value)}" for name, value in chosen if not is_neutral(name, value))
-    print(f"compile takes the knobs from {explained.chosen.source.text}:\n{knobs}")
+    values = explanation.chosen.knobs.items()
+    knobs = ", ".join(f"{name} = {value_text(value)}" for name, value in values if not is_neutral(name, value))
+    print(f"compile takes the knobs from {explanation.chosen.source.text}:\n{knobs}")
 
 
 def _data_sheet(found: Found) -> str:

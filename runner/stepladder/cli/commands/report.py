@@ -107,7 +107,9 @@ def main(args: argparse.Namespace) -> int:
     if not payloads:
         _refuse_options(args)
     # Bundles first, and files that cannot be read: they are refused before anything is compiled.
-    read: dict[str, list[Reported]] = {path: read_bundle_folder(path) for path in args.inputs if path not in payloads}
+    by_input: dict[str, list[Reported]] = {
+        path: read_bundle_folder(path) for path in args.inputs if path not in payloads
+    }
     for path in payloads:
         if path != STANDARD:
             read_text(path)
@@ -123,22 +125,22 @@ def main(args: argparse.Namespace) -> int:
             print(f"{name}: compiling", file=sys.stderr, flush=True)
             from_target = "target" if args.target is not None else None
             try:
-                read[path] = compile_payload(path, request, dict(args.sizes), from_target)
+                by_input[path] = compile_payload(path, request, dict(args.sizes), from_target)
             except StepladderError as error:
                 error.location = error.location or name
                 raise
     sections = [
         section_of(reported, emulate=args.emulate, launches=not args.no_gpu)
         for path in dict.fromkeys(args.inputs)
-        for reported in read[path]
+        for reported in by_input[path]
     ]
     command = shlex.join(["stepladder", *sys.argv[1:]])
     provenance = f"{datetime.now(timezone.utc).isoformat(timespec='seconds')}: {command}"
     write_text(args.output, page(sections, provenance))
     failed = [section.name for section in sections if section.verdict == "FAIL"]
     steps = sum(len(section.steps) for section in sections)
-    said = f"{printable(args.output)}: {len(sections)} section{'s' * (len(sections) != 1)}, {steps} dumps of IR"
-    print(said, file=sys.stderr if args.output == STANDARD else sys.stdout)
+    summary = f"{printable(args.output)}: {len(sections)} section{'s' * (len(sections) != 1)}, {steps} dumps of IR"
+    print(summary, file=sys.stderr if args.output == STANDARD else sys.stdout)
     for name in failed:
         print(f"wrong: {name}", file=sys.stderr)
     return FAILED if failed else OK
@@ -162,7 +164,7 @@ def _request(args: argparse.Namespace, settings: dict[str, str]) -> Request:
 
 def _refuse_options(args: argparse.Namespace) -> None:
     """Refuses options of payloads where all inputs are bundles. Raises StepladderError."""
-    given = {
+    options = {
         "--target": args.target,
         "--set": args.settings,
         "--without": args.without,
@@ -170,6 +172,6 @@ def _refuse_options(args: argparse.Namespace) -> None:
         "--bind": args.sizes,
         "--pipeline": args.pipeline != "auto",
     }
-    for option, value in given.items():
+    for option, value in options.items():
         if value:
             raise StepladderError(f"{option} applies to payloads, and '{args.inputs[0]}' is a bundle")

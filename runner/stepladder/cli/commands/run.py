@@ -172,13 +172,15 @@ def _checked(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list
 
         try:
             return _on_emulator(args, bundle, cause(error), EMULATED_STEPS)
-        except TooManySteps as other:
-            notes = [*error.notes, f"{other.message}; --backend emulator runs it all"]
+        except TooManySteps as second_error:
+            notes = [*error.notes, f"{second_error.message}; --backend emulator runs it all"]
             raise StepladderError(error.message, notes=notes, status=NOT_EXECUTED) from None
-        except StepladderError as other:
-            if other.status != NOT_EXECUTED:
+        except StepladderError as second_error:
+            if second_error.status != NOT_EXECUTED:
                 raise
-            raise StepladderError(error.message, notes=[*error.notes, other.message], status=NOT_EXECUTED) from None
+            raise StepladderError(
+                error.message, notes=[*error.notes, second_error.message], status=NOT_EXECUTED
+            ) from None
 
 
 def _on_gpu(args: argparse.Namespace, bundle: Bundle) -> tuple[list, dict, list]:
@@ -230,11 +232,11 @@ def _smaller(bundle: Bundle) -> str:
     from stepladder.emulator.matmul import small_problem
 
     manifest = bundle.manifest
-    small = small_problem(manifest.problem, manifest.knobs)
-    if manifest.problem.flops < HINTED_FLOPS or small.flops * WORTHWHILE > manifest.problem.flops:
+    smaller = small_problem(manifest.problem, manifest.knobs)
+    if manifest.problem.flops < HINTED_FLOPS or smaller.flops * WORTHWHILE > manifest.problem.flops:
         return ""
     return (
-        f"note: {LAUNCHES} launches of {math.prod(manifest.grid)} blocks; a payload of {small.m} x {small.n} x "
-        f"{small.k}, compiled with the same knobs, checks the same steps in 1/"
-        f"{manifest.problem.flops // small.flops} of the arithmetic"
+        f"note: {LAUNCHES} launches of {math.prod(manifest.grid)} blocks; a payload of {smaller.m} x {smaller.n} x "
+        f"{smaller.k}, compiled with the same knobs, checks the same steps in 1/"
+        f"{manifest.problem.flops // smaller.flops} of the arithmetic"
     )

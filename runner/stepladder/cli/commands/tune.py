@@ -93,30 +93,30 @@ def main(args: argparse.Namespace) -> int:
     Args:
         args: of the command line.
     """
-    half = args.words[0] if args.words[0] in ("build", "measure") else ""
-    payloads = args.words[1:] if half else args.words
-    _check(args, half, payloads)
+    phase = args.words[0] if args.words[0] in ("build", "measure") else ""
+    payloads = args.words[1:] if phase else args.words
+    _check(args, phase, payloads)
     folder = Path(args.folder) if args.folder else None
-    if half != "measure":
-        folder = _build(args, payloads, folder, measured=not half)
-    if half == "build":
+    if phase != "measure":
+        folder = _build(args, payloads, folder, measured=not phase)
+    if phase == "build":
         print(f"{folder}: kernels built; on a machine with a GPU: stepladder tune measure --folder {folder}")
-    if half != "build" and folder is not None:
+    if phase != "build" and folder is not None:
         _measure(args, folder)
     return OK
 
 
-def _check(args: argparse.Namespace, half: str, payloads: list[str]) -> None:
+def _check(args: argparse.Namespace, phase: str, payloads: list[str]) -> None:
     """Raises StepladderError for options that do not go together."""
-    if half == "build" and args.json:
+    if phase == "build" and args.json:
         raise StepladderError("tune build has no measurements for --json; give it to `tune measure`")
-    if half and not args.folder:
+    if phase and not args.folder:
         raise StepladderError(
-            f"tune {half} requires --folder, where `tune build` writes kernels and `tune measure` reads them"
+            f"tune {phase} requires --folder, where `tune build` writes kernels and `tune measure` reads them"
         )
-    if half == "measure" and payloads:
+    if phase == "measure" and payloads:
         raise StepladderError(f"tune measure takes no payloads, got {', '.join(payloads)}: the kernels are in --folder")
-    if half != "measure" and not payloads:
+    if phase != "measure" and not payloads:
         raise StepladderError("tune build requires a payload")
 
 
@@ -153,14 +153,14 @@ def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None, *
         function=args.function,
         constant_weights=True,
     )
-    bound: list[tuple[str, str]] = []
+    modules: list[tuple[str, str]] = []
     for text, name in map(read_text, payloads):
         with mlir_context():
-            bound.append((bound_text(stablehlo.lowered(text, name), name, dict(args.sizes), args.function), name))
+            modules.append((bound_text(stablehlo.lowered(text, name), name, dict(args.sizes), args.function), name))
     with mlir_context():
-        request = replace(request, pipeline=common_pipeline(bound, request))
+        request = replace(request, pipeline=common_pipeline(modules, request))
     parts: list[Part] = []
-    for text, name in bound:
+    for text, name in modules:
         with mlir_context():
             parts += matmul_parts(text, name, request)
     plan = tuning_build.make_plan(parts, args.top, _say)

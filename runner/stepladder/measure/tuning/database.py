@@ -177,12 +177,12 @@ class Database:
             target: of the kernel.
             gpu: that it must be measured on; None for any of the target.
         """
-        fitting = [
+        matches = [
             entry
             for entry in self.entries()
             if (entry.problem, entry.digest, entry.target) == (problem, digest, target) and gpu in (None, entry.gpu)
         ]
-        return sorted(fitting, key=lambda entry: entry.date, reverse=True)
+        return sorted(matches, key=lambda entry: entry.date, reverse=True)
 
     def add(self, entry: Entry) -> None:
         """Adds an entry, or replaces the one with its key.
@@ -199,10 +199,10 @@ class Database:
             except _Unusable as error:
                 self._set_aside(error)
                 entries = []
-            kept = [other for other in entries if other.key != entry.key]
+            others = [item for item in entries if item.key != entry.key]
             write_json(
                 str(self.path),
-                {"schema_version": SCHEMA_VERSION, "entries": [asdict(other) for other in [*kept, entry]]},
+                {"schema_version": SCHEMA_VERSION, "entries": [asdict(item) for item in [*others, entry]]},
             )
 
     def _read(self) -> list[Entry]:

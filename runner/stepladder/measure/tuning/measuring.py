@@ -140,24 +140,24 @@ def measure_plan(
     entries: list[Entry] = []
     for number, problem in enumerate(plan.problems):
         place = f"{number + 1} of {len(plan.problems)}: {problem.name}"
-        known = [
+        stored = [
             entry
             for entry in database.find(problem.key, plan.digest, plan.target)
             if entry.tool_versions == plan.tool_versions
         ]
-        if known and not again:
-            progress(f"{place}: measured before, {known[0].date}: {_verdict(known[0])}")
-            entries.append(known[0])
+        if stored and not again:
+            progress(f"{place}: measured before, {stored[0].date}: {_verdict(stored[0])}")
+            entries.append(stored[0])
             continue
-        measured = measure_problem(folder, number, worker=worker, patience=patience)
-        for name, reason in measured.excluded.items():
+        measurement = measure_problem(folder, number, worker=worker, patience=patience)
+        for name, reason in measurement.excluded.items():
             progress(f"{place}: excluded: {_setting(problem, name).describe()}: {reason}")
-        entry = _entry(folder, plan, problem, measured)
+        entry = _entry(folder, plan, problem, measurement)
         database.add(entry)
         entries.append(entry)
-        first = measured.result["medians"].get(problem.settings[0].bundle)
-        beside = f", {first / entry.microseconds:.2f} x the default knobs" if first else ""
-        progress(f"{place}: {_verdict(entry)}{beside}")
+        default_time = measurement.result["medians"].get(problem.settings[0].bundle)
+        speedup = f", {default_time / entry.microseconds:.2f} x the default knobs" if default_time else ""
+        progress(f"{place}: {_verdict(entry)}{speedup}")
     return entries
 
 
@@ -165,20 +165,20 @@ def _setting(problem: Problem, name: str) -> Setting:
     return next(setting for setting in problem.settings if setting.bundle == name)
 
 
-def _candidate(folder: Path, setting: Setting, measured: Measured) -> Candidate:
-    """Returns what came of a setting."""
-    microseconds = measured.result["medians"].get(setting.bundle)
-    reason = measured.excluded.get(setting.bundle, "")
+def _candidate(folder: Path, setting: Setting, measurement: Measured) -> Candidate:
+    """Returns the measured time of a setting, or the reason why it has none."""
+    microseconds = measurement.result["medians"].get(setting.bundle)
+    reason = measurement.excluded.get(setting.bundle, "")
     check = PASSED if microseconds is not None else FAILED_CHECK if reason.startswith(WRONG_RESULTS) else None
     if microseconds is None and not reason:
-        refused = folder / f"{setting.bundle}{REFUSED}"
-        reason = f"cannot be built: {refused.read_text().strip()}" if refused.exists() else "not built"
+        refusal = folder / f"{setting.bundle}{REFUSED}"
+        reason = f"cannot be built: {refusal.read_text().strip()}" if refusal.exists() else "not built"
     return Candidate(setting.knobs, setting.microseconds, microseconds, check, reason)
 
 
-def _entry(folder: Path, plan: Plan, problem: Problem, measured: Measured) -> Entry:
-    result = measured.result
-    reasons = {_setting(problem, name).describe(): reason for name, reason in measured.excluded.items()}
+def _entry(folder: Path, plan: Plan, problem: Problem, measurement: Measured) -> Entry:
+    result = measurement.result
+    reasons = {_setting(problem, name).describe(): reason for name, reason in measurement.excluded.items()}
     return Entry(
         result["gpu"],
         plan.target,
@@ -192,11 +192,11 @@ def _entry(folder: Path, plan: Plan, problem: Problem, measured: Measured) -> En
         datetime.now(timezone.utc).isoformat(timespec="seconds"),
         plan.tool_versions,
         reasons,
-        tuple(_candidate(folder, setting, measured) for setting in problem.settings),
+        tuple(_candidate(folder, setting, measurement) for setting in problem.settings),
     )
 
 
 def _verdict(entry: Entry) -> str:
-    beside = f", {entry.of_cublas:.3f} of cuBLAS" if entry.of_cublas is not None else ""
+    ratio = f", {entry.of_cublas:.3f} of cuBLAS" if entry.of_cublas is not None else ""
     knobs = " ".join(f"{name}={value}" for name, value in entry.knobs.items())
-    return f"{entry.microseconds:.1f} us{beside}: {knobs}"
+    return f"{entry.microseconds:.1f} us{ratio}: {knobs}"

@@ -49,11 +49,11 @@ def say(**fields: object) -> None:
 
 def _bundles(folder: Path, problem: Problem, excluded: Sequence[str]) -> dict[str, Bundle]:
     """Returns the bundles of a problem that were built and are not excluded, by their folder in the plan's."""
-    found = {}
+    bundles = {}
     for setting in problem.settings:
         if setting.bundle not in excluded and (folder / setting.bundle).exists():
-            found[setting.bundle] = read_bundle(folder / setting.bundle)
-    return found
+            bundles[setting.bundle] = read_bundle(folder / setting.bundle)
+    return bundles
 
 
 class _Checker:
@@ -159,18 +159,18 @@ def _race(
     names: Sequence[str],
     reference: str | None,
 ) -> Selection:
-    restore, every = prepare_data(buffers)
+    restore, period = prepare_data(buffers)
     runners: dict[str, Runner] = {}
     for name, enqueue in launchers.items():
         say(candidate=name)
-        runners[name] = Runner(device, Contestant(name, buffers.problem.flops, enqueue, restore, every))
+        runners[name] = Runner(device, Contestant(name, buffers.problem.flops, enqueue, restore, period))
 
     def one_round(contestants: Sequence[str]) -> dict[str, float]:
         times = {}
         for name in contestants:
             say(candidate=name)
-            measured = runners[name].measure(_MODE)
-            times[name] = measured["milliseconds"] / measured["launches"] * 1e3
+            sample = runners[name].measure(_MODE)
+            times[name] = sample["milliseconds"] / sample["launches"] * 1e3
         return times
 
     return select(names, reference, one_round)

@@ -94,13 +94,13 @@ def shape_of(value: ir.Value, op: ir.Operation) -> list[int]:
 
 def _source_of(value: ir.Value, casts: tuple[str, ...]) -> tuple[ir.Value, list[ir.Operation]]:
     """Follows casts of given names back to what they begin from; returns it and the casts, first one first."""
-    found: list[ir.Operation] = []
+    chain: list[ir.Operation] = []
     cast = producer(value)
     while cast is not None and cast.name in casts:
-        found.insert(0, cast)
+        chain.insert(0, cast)
         value = cast.operands[0]
         cast = producer(value)
-    return value, found
+    return value, chain
 
 
 def reduces(item: Structured) -> bool:
@@ -133,9 +133,9 @@ def factors(item: Structured) -> tuple[int, int] | None:
     product = producer(terms[0]) if len(terms) == 1 else None
     if product is None or product.name != f"arith.mul{letter}":
         return None
-    found = [_source_of(operand, EXTENSIONS) for operand in product.operands]
-    casts = sum(len(each) for _, each in found)
-    numbers = [inputs.index(value) for value, _ in found if value in inputs]
+    sources = [_source_of(operand, EXTENSIONS) for operand in product.operands]
+    casts = sum(len(ops) for _, ops in sources)
+    numbers = [inputs.index(value) for value, _ in sources if value in inputs]
     return (numbers[0], numbers[1]) if sorted(numbers) == [0, 1] and len(item.body) == casts + 2 else None
 
 

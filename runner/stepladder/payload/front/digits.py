@@ -44,13 +44,13 @@ def flat(digits: Iterable[Digit]) -> list[Digit]:
     Args:
         digits: of one axis or several, outermost first.
     """
-    found: list[Digit] = []
+    flat_digits: list[Digit] = []
     for digit in digits:
         if digit.parts is None:
-            found.append(digit)
+            flat_digits.append(digit)
         else:
-            found += flat(digit.parts)
-    return found
+            flat_digits += flat(digit.parts)
+    return flat_digits
 
 
 def extent(digits: Iterable[Digit]) -> int:

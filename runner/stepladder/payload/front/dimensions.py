@@ -33,33 +33,33 @@ class Dimensions:
         return [*([self.batch] if self.batch else []), self.m, self.n]
 
 
-def dimensions_of(found: Contraction, c_order: list[Digit]) -> Dimensions:
+def dimensions_of(contraction: Contraction, c_order: list[Digit]) -> Dimensions:
     """Returns the dimensions of a contraction.
 
     C is row-major: the operand whose digits come first in it is A. An extent of 1 is that of m, so that rows are long.
 
     Args:
-        found: the contraction.
+        contraction: the contraction.
         c_order: the digits of C in memory, outermost first.
 
     Raises:
         StepladderError: an operand with a diagonal or a part of its buffer, a dimension that one operand alone has, or
             a C whose dimensions of m and n alternate.
     """
-    orders = {"A": flat(found.a.storage), "B": flat(found.b.storage)}
+    orders = {"A": flat(contraction.a.storage), "B": flat(contraction.b.storage)}
     digits = {name: set(order) for name, order in orders.items()}
-    for name, view in (("A", found.a), ("B", found.b)):
+    for name, view in (("A", contraction.a), ("B", contraction.b)):
         if len(orders[name]) != len(digits[name]) or not digits[name] <= set(view.digits()):
-            raise refuse(found.op, f"{found.op.name} reads a diagonal or a part of {name}", ACCEPTED)
+            raise refuse(contraction.op, f"{contraction.op.name} reads a diagonal or a part of {name}", ACCEPTED)
     of_c = set(c_order)
-    for digit in [*orders["A"], *orders["B"], *c_order, *found.a.digits(), *found.b.digits()]:
-        owners = [name for name, own in (*digits.items(), ("C", of_c)) if digit in own]
+    for digit in [*orders["A"], *orders["B"], *c_order, *contraction.a.digits(), *contraction.b.digits()]:
+        owners = [name for name, digits_of_operand in (*digits.items(), ("C", of_c)) if digit in digits_of_operand]
         if len(owners) < 2:
             owner = f"only {owners[0]}" if owners else "no operand"
             raise refuse(
-                found.op,
-                f"{found.op.name} has a dimension of {digit.size} that {owner} has; it must be m, n or k, which two "
-                "operands have",
+                contraction.op,
+                f"{contraction.op.name} has a dimension of {digit.size} that {owner} has; it must be m, n or k, which "
+                "two operands have",
             )
     batch = _batch(c_order, digits)
     rest = [digit for digit in c_order if digit not in batch]
@@ -68,16 +68,16 @@ def dimensions_of(found: Contraction, c_order: list[Digit]) -> Dimensions:
     k = [digit for digit in orders["A"] if digit not in of_c]
     swaps = rest != m + n or not n
     if swaps and rest != n + m:
-        raise interleaved(found, "C", None, c_order, Dimensions(batch, m, n, k, False))
+        raise interleaved(contraction, "C", None, c_order, Dimensions(batch, m, n, k, False))
     return Dimensions(batch, n, m, k, True) if swaps else Dimensions(batch, m, n, k, False)
 
 
 def _batch(c_order: list[Digit], digits: Mapping[str, set[Digit]]) -> list[Digit]:
     """Returns the digits of C that enumerate the matmuls of a batch: those that A and B have, or else the outermost
     ones of one operand that the other operand's are behind, before more of its own."""
-    both = [digit for digit in c_order if digit in digits["A"] and digit in digits["B"]]
-    if both:
-        return both
+    shared = [digit for digit in c_order if digit in digits["A"] and digit in digits["B"]]
+    if shared:
+        return shared
     owners = ["A" if digit in digits["A"] else "B" for digit in c_order]
     runs = [owner for number, owner in enumerate(owners) if number == 0 or owner != owners[number - 1]]
     if len(runs) != 3:
@@ -86,27 +86,27 @@ def _batch(c_order: list[Digit], digits: Mapping[str, set[Digit]]) -> list[Digit
 
 
 def interleaved(
-    found: Contraction, name: str, argument: int | None, order: Sequence[Digit], dimensions: Dimensions
+    contraction: Contraction, name: str, argument: int | None, order: Sequence[Digit], dimensions: Dimensions
 ) -> Exception:
     """Returns the refusal of an operand or a result whose dimensions are in another order than those of a matrix.
 
     Args:
-        found: the contraction.
+        contraction: the contraction.
         name: A, B or C; A and B may be exchanged.
         argument: number of the function's argument that A or B is; None for C.
         order: its dimensions, outermost first.
         dimensions: of the contraction.
     """
-    named = {"batch": dimensions.batch, "m": dimensions.m, "n": dimensions.n, "k": dimensions.k}
+    by_name = {"batch": dimensions.batch, "m": dimensions.m, "n": dimensions.n, "k": dimensions.k}
     words = []
     for digit in order:
-        role, of_role = next((role, digits) for role, digits in named.items() if digit in digits)
+        role, of_role = next((role, digits) for role, digits in by_name.items() if digit in digits)
         words.append(f"{role}{of_role.index(digit) if len(of_role) > 1 else ''} ({digit.size})")
-    held = name if argument is None else f"{name} is argument {argument}, which"
+    subject = name if argument is None else f"{name} is argument {argument}, which"
     return refuse(
-        found.op,
-        f"{found.op.name}: the dimensions of {name} are in an order that is neither row- nor column-major",
-        f"{held} has the dimensions {', '.join(words)}, outermost first",
+        contraction.op,
+        f"{contraction.op.name}: the dimensions of {name} are in an order that is neither row- nor column-major",
+        f"{subject} has the dimensions {', '.join(words)}, outermost first",
         "accepted: an operand that holds all dimensions of m (or n) next to each other and all of k next to each "
         "other, in the same order as the other operands; `stepladder compile` takes other orders as functions of "
         "several kernels, which transpose operands",

@@ -32,12 +32,12 @@ def takes_part(op: ir.Operation) -> bool:
 
 def _kept(sizes: Sequence[int], shape: Sequence[int]) -> list[int]:
     """Returns which axes of a slice its result has; it may drop axes of 1."""
-    kept, rest = [], list(shape)
+    axes, rest = [], list(shape)
     for axis, size in enumerate(sizes):
         if rest and size == rest[0]:
-            kept.append(axis)
+            axes.append(axis)
             rest.pop(0)
-    return kept
+    return axes
 
 
 @dataclass
@@ -108,8 +108,8 @@ class Parts:
             )
         strides = row_major_strides(shape_of(op.operands[0], op))
         offset = sum(first * stride for first, stride in zip(offsets, strides))
-        kept = [strides[axis] for axis in _kept(sizes, shape_of(op.results[0], op))]
-        return replace(_part(op, view.place.argument, offset, kept), read_only=view.read_only)
+        kept_strides = [strides[axis] for axis in _kept(sizes, shape_of(op.results[0], op))]
+        return replace(_part(op, view.place.argument, offset, kept_strides), read_only=view.read_only)
 
 
 def _elements(view: ir.Value) -> int:

@@ -29,26 +29,26 @@ def make_plan(trace: Trace) -> Plan:
         StepladderError: no contraction; operands that are no arguments; dimensions that do not collapse to m, n and k;
             a result that goes nowhere, or to several destinations.
     """
-    found = trace.contraction
-    if found is None and trace.reduction is not None:
+    contraction = trace.contraction
+    if contraction is None and trace.reduction is not None:
         raise refuse(
             trace.reduction,
             f"{trace.reduction.name} is not a contraction: it does not add products of two operands, possibly "
             "extended, to its output",
             ACCEPTED,
         )
-    if found is None:
+    if contraction is None:
         raise refuse(trace.function, "the function has no contraction: no linalg op that multiplies and adds", ACCEPTED)
     result, number, c_order = _destination(trace)
-    for name, view in (("A", found.a), ("B", found.b)):
-        _check_operand(name, view, found.op)
-    if found.start.origin not in (Origin.ARGUMENT, Origin.ZEROS):
+    for name, view in (("A", contraction.a), ("B", contraction.b)):
+        _check_operand(name, view, contraction.op)
+    if contraction.start.origin not in (Origin.ARGUMENT, Origin.ZEROS):
         raise refuse(
-            found.op,
-            f"the initial value of {found.op.name} is {found.start.origin.value}",
+            contraction.op,
+            f"the initial value of {contraction.op.name} is {contraction.start.origin.value}",
             "accepted initial values: a linalg.fill with 0 (C = AB), C itself (C = AB + C)",
         )
-    return _matmul(trace, found, result, number, c_order)
+    return _matmul(trace, contraction, result, number, c_order)
 
 
 def _destination(trace: Trace) -> tuple[View, int, list[Digit]]:
@@ -102,16 +102,16 @@ def _check_operand(name: str, view: View, op: ir.Operation) -> None:
         )
 
 
-def _matmul(trace: Trace, found: Contraction, result: View, number: int, c_order: list[Digit]) -> Plan:
+def _matmul(trace: Trace, contraction: Contraction, result: View, number: int, c_order: list[Digit]) -> Plan:
     """Returns the plan of a contraction whose result is stored in an argument, in the order of given digits."""
-    dimensions = dimensions_of(found, c_order)
+    dimensions = dimensions_of(contraction, c_order)
     groups = dimensions.of_c
     part = None
     if c_order != [digit for group in groups for digit in group]:
         part = _behind_rows(result, c_order, dimensions.batch, dimensions.m, dimensions.n)
         if part is None:
-            raise interleaved(found, "C", None, c_order, dimensions)
-    c = Matrix(number, result.element, part=part or _layout(found.op, "C", result, groups))
+            raise interleaved(contraction, "C", None, c_order, dimensions)
+    c = Matrix(number, result.element, part=part or _layout(contraction.op, "C", result, groups))
     all_axes = tuple(range(len(groups)))
 
     def read(view: View, op: ir.Operation) -> Read:
@@ -123,32 +123,33 @@ def _matmul(trace: Trace, found: Contraction, result: View, number: int, c_order
         return replace(item, axes=all_axes, part=c.part) if is_c else item
 
     start = None
-    if found.start.origin is Origin.ARGUMENT:
-        start = read(found.start, found.op)
+    if contraction.start.origin is Origin.ARGUMENT:
+        start = read(contraction.start, contraction.op)
         if start.axes != all_axes:
             raise refuse(
-                found.op, f"{found.op.name} has an initial value that is a broadcast or transposed view of an argument"
+                contraction.op,
+                f"{contraction.op.name} has an initial value that is a broadcast or transposed view of an argument",
             )
     consumers = _consumers(trace, result.stage, read)
-    _check_reads(c, found, start, consumers, all_axes)
-    a, b = (found.b, found.a) if dimensions.swaps else (found.a, found.b)
+    _check_reads(c, contraction, start, consumers, all_axes)
+    a, b = (contraction.b, contraction.a) if dimensions.swaps else (contraction.a, contraction.b)
     return Plan(
         extent(dimensions.batch) if dimensions.batch else None,
         extent(dimensions.m),
         extent(dimensions.n),
         extent(dimensions.k),
-        _operand(found, "A", a, dimensions.m, dimensions.k, dimensions),
-        _operand(found, "B", b, dimensions.k, dimensions.n, dimensions),
+        _operand(contraction, "A", a, dimensions.m, dimensions.k, dimensions),
+        _operand(contraction, "B", b, dimensions.k, dimensions.n, dimensions),
         c,
         start,
-        found.product.stored,
+        contraction.product.stored,
         consumers,
-        found.op.location,
+        contraction.op.location,
     )
 
 
 def _operand(
-    found: Contraction, name: str, view: View, rows: list[Digit], columns: list[Digit], dimensions: Dimensions
+    contraction: Contraction, name: str, view: View, rows: list[Digit], columns: list[Digit], dimensions: Dimensions
 ) -> Matrix:
     """Returns A or B as it lies in memory, given the digits of its rows and columns."""
     assert view.place is not None  # it is an argument
@@ -156,10 +157,10 @@ def _operand(
     is_broadcast = bool(dimensions.batch) and not set(dimensions.batch) & set(order)
     outer = [] if is_broadcast else dimensions.batch
     if order not in (outer + rows + columns, outer + columns + rows):
-        raise interleaved(found, name, view.place.argument, order, dimensions)
+        raise interleaved(contraction, name, view.place.argument, order, dimensions)
     is_transposed = order != outer + rows + columns
     groups = [*([outer] if outer else []), *((columns, rows) if is_transposed else (rows, columns))]
-    part = _layout(found.op, name, view, groups)
+    part = _layout(contraction.op, name, view, groups)
     return Matrix(view.place.argument, view.stored, is_transposed, is_broadcast, part)
 
 
@@ -206,36 +207,40 @@ def _consumers(trace: Trace, stage: int, read: Callable[[View, ir.Operation], Re
             return None if view is None else view.stage
         return read(view, consumer.op)
 
-    found: dict[int, Elementwise] = {}
+    by_stage: dict[int, Elementwise] = {}
     pending = [stage]
     while pending:
         number = pending.pop()
-        if number == 0 or number in found:
+        if number == 0 or number in by_stage:
             continue
         consumer = trace.consumers[number - 1]
         inputs = tuple(planned(consumer, view) for view in consumer.inputs)
         output = None if consumer.output is None else planned(consumer, consumer.output)
-        found[number] = Elementwise(consumer.op, inputs, output, number, consumer.element)
-        pending += [each for each in (*inputs, output) if isinstance(each, int)]
-    return tuple(found[number] for number in sorted(found))
+        by_stage[number] = Elementwise(consumer.op, inputs, output, number, consumer.element)
+        pending += [item for item in (*inputs, output) if isinstance(item, int)]
+    return tuple(by_stage[number] for number in sorted(by_stage))
 
 
 def _check_reads(
-    c: Matrix, found: Contraction, start: Read | None, consumers: tuple[Elementwise, ...], whole: tuple[int, ...]
+    c: Matrix,
+    contraction: Contraction,
+    start: Read | None,
+    consumers: tuple[Elementwise, ...],
+    identity: tuple[int, ...],
 ) -> None:
     """Refuses ops that read C other than each element where it is written, once."""
     is_read = start is not None and start.argument == c.argument
     if start is not None and is_read and start.part != c.part:
         raise refuse(
-            found.op,
-            f"{found.op.name} starts from another part of argument {c.argument} than the result is written to",
+            contraction.op,
+            f"{contraction.op.name} starts from another part of argument {c.argument} than the result is written to",
             "accepted: C = AB + C of one part, or of two buffers",
         )
     for item in consumers:
         for read in (*item.inputs, item.output):
             if not isinstance(read, Read) or read.argument != c.argument:
                 continue
-            if is_read or read.axes != whole or read.part != c.part:
+            if is_read or read.axes != identity or read.part != c.part:
                 raise refuse(
                     item.op,
                     f"{item.op.name} reads argument {c.argument}, which the result is written to, a second time or in "

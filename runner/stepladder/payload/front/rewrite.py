@@ -25,13 +25,13 @@ def rewrite(function: ir.Operation, plan: Plan) -> None:
         plan: what it computes.
     """
     body = function.regions[0].blocks[0]
-    returned = result_types(function)
+    types = result_types(function)
     old = [op.operation for op in body.operations]
     for argument in body.arguments:
         if isinstance(argument.type, ir.RankedTensorType):
             argument.set_type(_buffer_of(argument.type))
     if plan.c.argument == len(body.arguments):
-        body.add_argument(_buffer_of(returned[0]), function.location)
+        body.add_argument(_buffer_of(types[0]), function.location)
     set_signature(function, [])
     with ir.InsertionPoint(old[-1]), plan.location:
         _emit(body, plan)
@@ -47,8 +47,8 @@ def rewrite(function: ir.Operation, plan: Plan) -> None:
 
 
 def _buffer_of(type_: ir.Type) -> ir.MemRefType:
-    shaped = ir.ShapedType(type_)
-    return ir.MemRefType.get(list(shaped.shape), shaped.element_type)
+    shaped_type = ir.ShapedType(type_)
+    return ir.MemRefType.get(list(shaped_type.shape), shaped_type.element_type)
 
 
 def _emit(body: ir.Block, plan: Plan) -> None:
@@ -83,8 +83,8 @@ def _emit(body: ir.Block, plan: Plan) -> None:
         product = _begin(body, plan, product, element, buffer if not consumers else None)
     product = _consume(body, plan, consumers, product, buffer)
     with plan.location:
-        stored = _divided(product, list(ir.MemRefType(buffer.type).shape))
-        bufferization.materialize_in_destination(None, stored, buffer, restrict=True, writable=True)
+        value = _divided(product, list(ir.MemRefType(buffer.type).shape))
+        bufferization.materialize_in_destination(None, value, buffer, restrict=True, writable=True)
 
 
 def _begin(body: ir.Block, plan: Plan, product: ir.Value, element: ir.Type, buffer: ir.Value | None) -> ir.Value:
@@ -101,20 +101,20 @@ def _begin(body: ir.Block, plan: Plan, product: ir.Value, element: ir.Type, buff
     sums = ir.RankedTensorType(product.type).element_type
     output = _empty(shape, element) if buffer is None else _destination(plan, buffer)
     inputs = [(product, axes)]
-    held = None
+    start_number = None
     if plan.start is not None:
         is_output = buffer is not None and plan.start.argument == plan.c.argument
         if not is_output:
             matrix = _placed(body, plan.start, shape)
             inputs.append((_to_tensor(matrix, writable=plan.start.argument == plan.c.argument), axes))
-        held = 1
+        start_number = 1
     generic, block = _generic(inputs, output, len(shape))
     with ir.InsertionPoint(block):
         value: ir.Value = block.arguments[0]
-        if held is not None:
+        if start_number is not None:
             is_integer = isinstance(sums, ir.IntegerType)
             add, extend = (arith.addi, arith.extsi) if is_integer else (arith.addf, arith.extf)
-            value = add(value, extend(sums, block.arguments[held]))
+            value = add(value, extend(sums, block.arguments[start_number]))
         ir.Operation.create("linalg.yield", operands=[value if element == sums else arith.truncf(element, value)])
     return generic.results[0]
 
@@ -126,15 +126,15 @@ def _consume(
     stages = {0: product}
     shape = plan.shape
 
-    def operand(read: Input, value: ir.Value | None, *, writable: bool = False) -> tuple[ir.Value, tuple[int, ...]]:
-        if isinstance(read, int):
-            return stages[read], tuple(range(len(shape)))
-        if read is None:
+    def operand(source: Input, value: ir.Value | None, *, writable: bool = False) -> tuple[ir.Value, tuple[int, ...]]:
+        if isinstance(source, int):
+            return stages[source], tuple(range(len(shape)))
+        if source is None:
             assert value is not None  # a scalar
             return value, ()
-        view = _placed(body, read, [shape[axis] for axis in read.axes])
+        view = _placed(body, source, [shape[axis] for axis in source.axes])
         tensor = _to_tensor(view, writable=writable)
-        return _extended(tensor, read.element) if read.element != read.stored else tensor, read.axes
+        return _extended(tensor, source.element) if source.element != source.stored else tensor, source.axes
 
     for item in consumers:
         with item.op.location:
@@ -161,12 +161,12 @@ def _elementwise(op: ir.Operation, inputs: list[tuple[ir.Value, tuple[int, ...]]
 def _extended(tensor: ir.Value, element: str) -> ir.Value:
     """Emits the extension of a tensor."""
     type_ = ir.RankedTensorType(tensor.type)
-    wide = ir.Type.parse(element)
+    wide_type = ir.Type.parse(element)
     axes = tuple(range(type_.rank))
-    generic, block = _generic([(tensor, axes)], _empty(list(type_.shape), wide), type_.rank)
+    generic, block = _generic([(tensor, axes)], _empty(list(type_.shape), wide_type), type_.rank)
     with ir.InsertionPoint(block):
-        extend = arith.extsi if isinstance(wide, ir.IntegerType) else arith.extf
-        ir.Operation.create("linalg.yield", operands=[extend(wide, block.arguments[0])])
+        extend = arith.extsi if isinstance(wide_type, ir.IntegerType) else arith.extf
+        ir.Operation.create("linalg.yield", operands=[extend(wide_type, block.arguments[0])])
     return generic.results[0]
 
 
@@ -206,10 +206,10 @@ def _name(plan: Plan) -> str:
 
 
 def _operand(body: ir.Block, operand: Matrix, batch: int | None, shape: tuple[int, int]) -> ir.Value:
-    stored = [shape[1], shape[0]] if operand.is_transposed else list(shape)
+    stored_shape = [shape[1], shape[0]] if operand.is_transposed else list(shape)
     if batch is not None and not operand.is_broadcast:
-        stored = [batch, *stored]
-    return _to_tensor(_placed(body, operand, stored), writable=False)
+        stored_shape = [batch, *stored_shape]
+    return _to_tensor(_placed(body, operand, stored_shape), writable=False)
 
 
 def _placed(body: ir.Block, operand: Matrix | Read, shape: list[int]) -> ir.Value:
@@ -257,34 +257,34 @@ def reshaped(buffer: ir.Value, shape: list[int]) -> ir.Value:
         shape: the new extents, with as many elements.
     """
     type_ = ir.MemRefType(buffer.type)
-    given = list(type_.shape)
-    if given == shape:
+    extents = list(type_.shape)
+    if extents == shape:
         return buffer
-    groups = _groups(given, shape) if 1 < len(shape) <= len(given) else None
+    groups = _groups(extents, shape) if 1 < len(shape) <= len(extents) else None
     if groups is not None:
         return _reshape("memref.collapse_shape", buffer, shape, groups)
     if not shape:
         return _reshape("memref.collapse_shape", buffer, shape, [])
-    if len(given) > 1:
-        buffer = _reshape("memref.collapse_shape", buffer, [math.prod(given)], [list(range(len(given)))])
-    if len(given) != 0 and len(shape) == 1:
+    if len(extents) > 1:
+        buffer = _reshape("memref.collapse_shape", buffer, [math.prod(extents)], [list(range(len(extents)))])
+    if len(extents) != 0 and len(shape) == 1:
         return buffer
-    return _reshape("memref.expand_shape", buffer, shape, [list(range(len(shape)))] if given else [])
+    return _reshape("memref.expand_shape", buffer, shape, [list(range(len(shape)))] if extents else [])
 
 
-def _groups(given: list[int], shape: list[int]) -> list[list[int]] | None:
+def _groups(extents: list[int], shape: list[int]) -> list[list[int]] | None:
     """Returns which dimensions collapse to those of a shape; None where a dimension would be split."""
     groups: list[list[int]] = []
     place = 0
     for size in shape:
         group: list[int] = []
-        while place < len(given) and (not group or math.prod(given[number] for number in group) < size):
+        while place < len(extents) and (not group or math.prod(extents[number] for number in group) < size):
             group.append(place)
             place += 1
-        if math.prod(given[number] for number in group) != size or not group:
+        if math.prod(extents[number] for number in group) != size or not group:
             return None
         groups.append(group)
-    groups[-1] += range(place, len(given))  # of extent 1
+    groups[-1] += range(place, len(extents))  # of extent 1
     return groups
 
 

@@ -238,8 +238,8 @@ class Trace:
             raise refuse(
                 op, f"{op.name} takes a part of a buffer; operands must be whole buffers without gaps", ACCEPTED
             )
-        long = [digits for digits, size in zip(view.axes, source) if size != 1]
-        axes = tuple(long.pop(0) if size != 1 else axis(1) for size in shape)
+        digits_of_long = [digits for digits, size in zip(view.axes, source) if size != 1]
+        axes = tuple(digits_of_long.pop(0) if size != 1 else axis(1) for size in shape)
         self.values[op.results[0]] = replace(view, axes=axes)
 
     def _fill(self, op: ir.Operation) -> None:
@@ -280,8 +280,8 @@ class Trace:
         if reduces and self.reduction is None:
             self.reduction = item.op
         for number, output in enumerate(item.outputs):
-            other = new_view(Origin.OTHER, bodies.shape_of(output, item.op), _element(output), item.op)
-            self._write(item.op, output, other, number)
+            opaque = new_view(Origin.OTHER, bodies.shape_of(output, item.op), _element(output), item.op)
+            self._write(item.op, output, opaque, number)
 
     def _recast(self, item: bodies.Structured, casts: list[str]) -> bool:
         """Follows a transpose, a copy or a cast; returns False where a kernel does not do the casts."""

@@ -47,12 +47,12 @@ class Part:
 
     def flat(self) -> dict[Digit, int]:
         """Returns the strides of the digits as they are now."""
-        found: dict[Digit, int] = {}
+        strides: dict[Digit, int] = {}
         for digit, stride in self.strides:
             for part in reversed(flat((digit,))):
-                found[part] = stride
+                strides[part] = stride
                 stride *= part.size
-        return found
+        return strides
 
     def copied(self, copies: dict[Digit, Digit]) -> Part:
         """Returns the same part in terms of other digits.
@@ -69,14 +69,14 @@ class Part:
         Args:
             groups: all digits of the part, in the order of memory.
         """
-        known = self.flat()
+        stride_of = self.flat()
         strides: list[int] = []
         span = 1
         for group in reversed(groups):
             for outer, inner in zip(group, list(group)[1:]):
-                if known[outer] != known[inner] * inner.size:
+                if stride_of[outer] != stride_of[inner] * inner.size:
                     return None
-            stride = known[group[-1]] if group else span
+            stride = stride_of[group[-1]] if group else span
             strides.insert(0, stride)
             span = stride * extent(group)
         return (self.offset, tuple(strides)) if strides and strides[-1] == 1 else None
@@ -87,14 +87,14 @@ class Part:
         Args:
             digits: of the part, outermost first.
         """
-        known = self.flat()
-        found: list[list[Digit]] = []
+        strides = self.flat()
+        runs: list[list[Digit]] = []
         for digit in digits:
-            if found and known[found[-1][-1]] == known[digit] * digit.size:
-                found[-1].append(digit)
+            if runs and strides[runs[-1][-1]] == strides[digit] * digit.size:
+                runs[-1].append(digit)
             else:
-                found.append([digit])
-        return found
+                runs.append([digit])
+        return runs
 
     def has_rows(self, groups: Sequence[Sequence[Digit]], bits: int) -> bool:
         """Tells whether the part is matrices whose rows vectors of 16 bytes store.

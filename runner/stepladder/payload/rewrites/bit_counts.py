@@ -85,5 +85,5 @@ class _Bits:
             x = self.of("arith.addi", high, self.of("arith.andi", x, mask))
         if self.width == _BYTE:
             return x
-        every = self.number(((1 << self.width) - 1) // 0xFF)
-        return self.shifted(self.of("arith.muli", x, every), self.width - _BYTE)
+        low_bits = self.number(((1 << self.width) - 1) // 0xFF)
+        return self.shifted(self.of("arith.muli", x, low_bits), self.width - _BYTE)

@@ -85,7 +85,7 @@ def _retype_argument(function: ir.Operation, cast: ir.Operation) -> bool:
     type_ = cast.results[0].type
     if not isinstance(value.owner, ir.Block) or value.owner.owner != function:
         return False
-    if any(other.name not in _CASTS or other.results[0].type != type_ for other in casts):
+    if any(old_cast.name not in _CASTS or old_cast.results[0].type != type_ for old_cast in casts):
         return False
     number = ir.BlockArgument(value).arg_number
     # A result that takes the memory of an argument has its type.
@@ -93,9 +93,9 @@ def _retype_argument(function: ir.Operation, cast: ir.Operation) -> bool:
         return False
     argument = function.regions[0].blocks[0].arguments[number]
     argument.set_type(type_)
-    for other in casts:
-        other.results[0].replace_all_uses_with(argument)
-        other.erase()
+    for old_cast in casts:
+        old_cast.results[0].replace_all_uses_with(argument)
+        old_cast.erase()
     set_signature(function)
     return True
 

@@ -48,16 +48,18 @@ def _replace(op: ir.Operation) -> None:
         zeros = create_named_op("linalg.fill", [arith.constant(i32, 0)], empty).results[0]
         counts, body = create_generic([left, right], [zeros], indexing_maps(op))
         with ir.InsertionPoint(body):
-            one, two = (arith.extui(i32, value) for value in list(body.arguments)[:2])
-            ir.Operation.create("linalg.yield", operands=[arith.addi(body.arguments[2], arith.muli(one, two))])
+            left_number, right_number = (arith.extui(i32, value) for value in list(body.arguments)[:2])
+            ir.Operation.create(
+                "linalg.yield", operands=[arith.addi(body.arguments[2], arith.muli(left_number, right_number))]
+            )
         # With what the sums start from.
-        found, body = create_generic(
+        contraction, body = create_generic(
             [counts.results[0], start], [_empty(shape, ir.IntegerType.get_signless(1))], [identity] * 3
         )
         with ir.InsertionPoint(body):
             is_any = arith.cmpi(arith.CmpIPredicate.ne, body.arguments[0], arith.constant(i32, 0))
             ir.Operation.create("linalg.yield", operands=[arith.ori(is_any, body.arguments[1])])
-    op.results[0].replace_all_uses_with(found.results[0])
+    op.results[0].replace_all_uses_with(contraction.results[0])
     op.erase()
 
 

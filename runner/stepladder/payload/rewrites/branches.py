@@ -108,25 +108,25 @@ def _is_place(value: ir.Value) -> bool:
 
 def _replace(op: ir.Operation) -> None:
     """Moves the ops of all branches before an op, and chooses its results."""
-    found: list[list[ir.Value]] = []
+    results_of_regions: list[list[ir.Value]] = []
     for region in op.regions:
         *ops, end = [item.operation for item in region.blocks[0].operations]
-        known = clone_ops(ops, {}, ir.InsertionPoint(op))
-        found.append([known.get(value, value) for value in end.operands])
+        clones = clone_ops(ops, {}, ir.InsertionPoint(op))
+        results_of_regions.append([clones.get(value, value) for value in end.operands])
     with ir.InsertionPoint(op), op.location:
         if op.name == _IF:
-            taken, other = found
-            values = [_chosen(op.operands[0], one, two) for one, two in zip(taken, other)]
+            then_values, else_values = results_of_regions
+            values = [_chosen(op.operands[0], left, right) for left, right in zip(then_values, else_values)]
         else:
-            values, *others = found  # of the default, and of each case
-            for number, case in zip(ir.DenseI64ArrayAttr(op.attributes["cases"]), others):
+            values, *case_values = results_of_regions  # of the default, and of each case
+            for number, case in zip(ir.DenseI64ArrayAttr(op.attributes["cases"]), case_values):
                 constant = arith.constant(ir.IndexType.get(), number)
                 is_case = arith.cmpi(arith.CmpIPredicate.eq, op.operands[0], constant)
-                values = [_chosen(is_case, one, two) for one, two in zip(case, values)]
+                values = [_chosen(is_case, left, right) for left, right in zip(case, values)]
     for result, value in zip(op.results, values):
         result.replace_all_uses_with(value)
     op.erase()
 
 
-def _chosen(condition: ir.Value, one: ir.Value, two: ir.Value) -> ir.Value:
-    return one if one == two else arith.select(condition, one, two)
+def _chosen(condition: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
+    return left if left == right else arith.select(condition, left, right)

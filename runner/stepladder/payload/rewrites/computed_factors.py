@@ -60,36 +60,36 @@ def _factors(op: ir.Operation) -> list[_Factor] | None:
     if product is None or product.name != "arith.mulf" or total.operands[0] == total.operands[1]:
         return None
     factors = [_factor(value, arguments, maps) for value in product.operands]
-    whole = set(range(maps[0].n_dims))
-    kept = {item.position for item in maps[-1].results if isinstance(item, ir.AffineDimExpr)}
-    if any(not factor.leaves or set(factor.loops) == whole for factor in factors) or kept == whole:
+    loops = set(range(maps[0].n_dims))
+    result_loops = {item.position for item in maps[-1].results if isinstance(item, ir.AffineDimExpr)}
+    if any(not factor.leaves or set(factor.loops) == loops for factor in factors) or result_loops == loops:
         return None
-    is_contraction = {loop for factor in factors for loop in factor.loops} == whole
+    is_contraction = {loop for factor in factors for loop in factor.loops} == loops
     sizes = _sizes(op, maps)
     shared = set(factors[0].loops) & set(factors[1].loops)
-    if not is_contraction or not whole - kept <= shared or len(sizes) < len(whole):
+    if not is_contraction or not loops - result_loops <= shared or len(sizes) < len(loops):
         return None
     # m, n and k; of a batch, also of one, in which one of them is 1, one kernel without matrix units computes all.
-    parts = [set(factors[0].loops) - shared, set(factors[1].loops) - shared, shared - kept]
+    parts = [set(factors[0].loops) - shared, set(factors[1].loops) - shared, shared - result_loops]
     has_vectors = any(math.prod(sizes[loop] for loop in part) == 1 for part in parts)
-    return None if shared & kept and has_vectors else factors
+    return None if shared & result_loops and has_vectors else factors
 
 
 def _factor(value: ir.Value, arguments: Sequence[ir.Value], maps: Sequence[ir.AffineMap]) -> _Factor:
     source = producer(value)
     if source is not None and source.name == _EXTENSION:
         value = source.operands[0]
-    needed: set[ir.Operation] = set()
+    definitions: set[ir.Operation] = set()
     pending, leaves = [value], set[int]()
     while pending:
-        each = pending.pop()
-        if each in arguments:
-            leaves.add(list(arguments).index(each))
-        elif (definition := producer(each)) is not None and definition not in needed:
-            needed.add(definition)
+        pending_value = pending.pop()
+        if pending_value in arguments:
+            leaves.add(list(arguments).index(pending_value))
+        elif (definition := producer(pending_value)) is not None and definition not in definitions:
+            definitions.add(definition)
             pending += list(definition.operands)
     block = source.block.operations if source is not None else []
-    ops = [item.operation for item in block if item.operation in needed]
+    ops = [item.operation for item in block if item.operation in definitions]
     loops = {loop for leaf in leaves for item in maps[leaf].results for loop in _loops(item)}
     return _Factor(value, ops, sorted(leaves), sorted(loops))
 
@@ -113,15 +113,15 @@ def _sizes(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> dict[int, int]:
 def _replace(op: ir.Operation, factors: Sequence[_Factor]) -> None:
     maps = indexing_maps(op)
     with ir.InsertionPoint(op), op.location:
-        computed = [_computed(op, factor, maps) for factor in factors]
+        operands = [_computed(op, factor, maps) for factor in factors]
         sums = op.operands[len(op.operands) - 1]
         generic, body = create_generic(
-            [value for value, _ in computed], [sums], [*(map_ for _, map_ in computed), maps[-1]]
+            [value for value, _ in operands], [sums], [*(map_ for _, map_ in operands), maps[-1]]
         )
         with ir.InsertionPoint(body):
             *values, so_far = body.arguments
-            wide = [value if value.type == so_far.type else arith.extf(so_far.type, value) for value in values]
-            ir.Operation.create("linalg.yield", operands=[arith.addf(so_far, arith.mulf(*wide))])
+            terms = [value if value.type == so_far.type else arith.extf(so_far.type, value) for value in values]
+            ir.Operation.create("linalg.yield", operands=[arith.addf(so_far, arith.mulf(*terms))])
     op.results[0].replace_all_uses_with(generic.results[0])
     op.erase()
 
@@ -132,14 +132,16 @@ def _computed(op: ir.Operation, factor: _Factor, maps: Sequence[ir.AffineMap]) -
         return op.operands[factor.leaves[0]], maps[factor.leaves[0]]
     sizes = _sizes(op, maps)
     count = len(factor.loops)
-    known = {loop: ir.AffineExpr.get_dim(place) for place, loop in enumerate(factor.loops)}
-    others = [known.get(loop, ir.AffineExpr.get_constant(0)) for loop in range(maps[0].n_dims)]
-    inner = ir.AffineMap.get(count, 0, others)
-    read = [ir.AffineMap.get(count, 0, [item.compose(inner) for item in maps[leaf].results]) for leaf in factor.leaves]
+    dims = {loop: ir.AffineExpr.get_dim(place) for place, loop in enumerate(factor.loops)}
+    indices = [dims.get(loop, ir.AffineExpr.get_constant(0)) for loop in range(maps[0].n_dims)]
+    inner = ir.AffineMap.get(count, 0, indices)
+    read_maps = [
+        ir.AffineMap.get(count, 0, [item.compose(inner) for item in maps[leaf].results]) for leaf in factor.leaves
+    ]
     type_ = ir.RankedTensorType.get([sizes[loop] for loop in factor.loops], factor.value.type)
     empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
     inputs = [op.operands[leaf] for leaf in factor.leaves]
-    generic, body = create_generic(inputs, [empty], [*read, ir.AffineMap.get_identity(count)])
+    generic, body = create_generic(inputs, [empty], [*read_maps, ir.AffineMap.get_identity(count)])
     old = op.regions[0].blocks[0].arguments
     values: dict[ir.Value, ir.Value] = {old[leaf]: new for leaf, new in zip(factor.leaves, body.arguments)}
     copies = clone_ops(factor.ops, values, ir.InsertionPoint(body))

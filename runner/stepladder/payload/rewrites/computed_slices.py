@@ -29,8 +29,8 @@ def lower(function: ir.Operation) -> None:
         if op.parent is None or op.parent.operation != function or not _is_computed(op):
             continue
         with ir.InsertionPoint(op), op.location:
-            lowered = _extracted(op) if op.name == _SLICES[0] else _inserted(op)
-        op.results[0].replace_all_uses_with(lowered)
+            value = _extracted(op) if op.name == _SLICES[0] else _inserted(op)
+        op.results[0].replace_all_uses_with(value)
         op.erase()
 
 
@@ -59,42 +59,42 @@ def _begin(offset: ir.Value | int, room: int) -> ir.Value:
     return arith.minsi(arith.maxsi(offset, _index(0)), _index(room))
 
 
-def _axes(op: ir.Operation, whole: ir.Value, offsets: Iterator[ir.Value]) -> list[tuple[ir.Value, int, int]]:
+def _axes(op: ir.Operation, source: ir.Value, offsets: Iterator[ir.Value]) -> list[tuple[ir.Value, int, int]]:
     """Returns the offset of a slice along each axis of the tensor, its size and its stride."""
-    shape = ir.RankedTensorType(whole.type).shape
-    found = []
+    shape = ir.RankedTensorType(source.type).shape
+    axes = []
     for extent, offset, size, stride in zip(shape, *numbers_of(op)):
         room = extent - 1 - (size - 1) * stride
-        found.append((_begin(next(offsets) if offset == _DYNAMIC else offset, room), size, stride))
-    return found
+        axes.append((_begin(next(offsets) if offset == _DYNAMIC else offset, room), size, stride))
+    return axes
 
 
 def _kept(sizes: list[int], shape: list[int]) -> list[int | None]:
     """Returns the axis of a slice that each axis of the tensor becomes; None for one of one element that is dropped."""
-    found: list[int | None] = []
+    axes: list[int | None] = []
     axis = 0
     for size in sizes:
         is_kept = axis < len(shape) and shape[axis] == size
-        found.append(axis if is_kept else None)
+        axes.append(axis if is_kept else None)
         axis += is_kept
-    return found
+    return axes
 
 
 def _extracted(op: ir.Operation) -> ir.Value:
     """Creates the elements of a slice, at the insertion point."""
-    whole, *offsets = op.operands
+    source, *offsets = op.operands
     type_ = ir.RankedTensorType(op.results[0].type)
     empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
     generic, body = create_generic([], [empty], [ir.AffineMap.get_identity(type_.rank)])
     with ir.InsertionPoint(body):
         indices = []
-        kept = _kept(numbers_of(op)[1], list(type_.shape))
-        for (begin, _, stride), axis in zip(_axes(op, whole, iter(offsets)), kept):
+        axes = _kept(numbers_of(op)[1], list(type_.shape))
+        for (begin, _, stride), axis in zip(_axes(op, source, iter(offsets)), axes):
             if axis is not None:
                 loop = create_loop_index(axis)
                 begin = arith.addi(begin, loop if stride == 1 else arith.muli(loop, _index(stride)))
             indices.append(begin)
-        element = ir.Operation.create("tensor.extract", results=[type_.element_type], operands=[whole, *indices])
+        element = ir.Operation.create("tensor.extract", results=[type_.element_type], operands=[source, *indices])
         ir.Operation.create("linalg.yield", operands=list(element.results))
     return generic.results[0]
 
@@ -102,14 +102,14 @@ def _extracted(op: ir.Operation) -> ir.Value:
 def _inserted(op: ir.Operation) -> ir.Value:
     """Creates the tensor into which a slice is inserted, at the insertion point: each element is one of the slice where
     its indices are in it."""
-    part, whole, *offsets = op.operands
-    type_ = ir.RankedTensorType(whole.type)
+    part, target, *offsets = op.operands
+    type_ = ir.RankedTensorType(target.type)
     empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
-    generic, body = create_generic([whole], [empty], [ir.AffineMap.get_identity(type_.rank)] * 2)
+    generic, body = create_generic([target], [empty], [ir.AffineMap.get_identity(type_.rank)] * 2)
     with ir.InsertionPoint(body):
         is_inside, indices = None, []
-        kept = _kept(numbers_of(op)[1], list(ir.RankedTensorType(part.type).shape))
-        for number, ((begin, size, stride), axis) in enumerate(zip(_axes(op, whole, iter(offsets)), kept)):
+        axes = _kept(numbers_of(op)[1], list(ir.RankedTensorType(part.type).shape))
+        for number, ((begin, size, stride), axis) in enumerate(zip(_axes(op, target, iter(offsets)), axes)):
             # Unsigned: an index before the slice is larger than any in it.
             place = arith.subi(create_loop_index(number), begin)
             is_in = arith.cmpi(arith.CmpIPredicate.ult, place, _index(size * stride))
@@ -121,6 +121,6 @@ def _inserted(op: ir.Operation) -> ir.Value:
                 indices.append(arith.select(is_in, place, _index(0)))
         assert is_inside is not None  # a slice at a computed offset has an axis
         element = ir.Operation.create("tensor.extract", results=[type_.element_type], operands=[part, *indices])
-        chosen = arith.select(is_inside, element.results[0], body.arguments[0])
-        ir.Operation.create("linalg.yield", operands=[chosen])
+        value = arith.select(is_inside, element.results[0], body.arguments[0])
+        ir.Operation.create("linalg.yield", operands=[value])
     return generic.results[0]

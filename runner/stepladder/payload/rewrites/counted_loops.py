@@ -57,27 +57,27 @@ def _number(value: ir.Value) -> int | None:
 
 def _count(loop: ir.Operation) -> _Count | None:
     """Returns how a loop counts; None for one that ends otherwise, or not after 1024 iterations."""
-    before, after = (region.blocks[0] for region in loop.regions)
-    *ops, condition = [item.operation for item in before.operations if item.operation.name != "arith.constant"]
-    compared = producer(condition.operands[0])
+    condition_block, body = (region.blocks[0] for region in loop.regions)
+    *ops, condition = [item.operation for item in condition_block.operations if item.operation.name != "arith.constant"]
+    comparison = producer(condition.operands[0])
     forwarded = list(condition.operands)[1:]
-    arguments: list[ir.Value] = list(before.arguments)
-    if compared is None or ops != [compared] or compared.name != "arith.cmpi":
+    arguments: list[ir.Value] = list(condition_block.arguments)
+    if comparison is None or ops != [comparison] or comparison.name != "arith.cmpi":
         return None
     if any(value not in arguments for value in forwarded):
         return None
-    left, right = compared.operands
+    left, right = comparison.operands
     counter = next((value for value in (left, right) if value in arguments), None)
     bound = _number(right if counter == left else left)
     if counter is None or bound is None:
         return None
     place = arguments.index(counter)
     first = _number(loop.operands[place])
-    end = [item.operation for item in after.operations][-1]
+    end = [item.operation for item in body.operations][-1]
     step = _step(
-        end.operands[place], [after.arguments[number] for number, value in enumerate(forwarded) if value == counter]
+        end.operands[place], [body.arguments[number] for number, value in enumerate(forwarded) if value == counter]
     )
-    compare = _COMPARED.get(ir.IntegerAttr(compared.attributes["predicate"]).value)
+    compare = _COMPARED.get(ir.IntegerAttr(comparison.attributes["predicate"]).value)
     if first is None or step is None or compare is None or min(first, bound) < 0:
         return None
     number, iterations = first, 0
@@ -88,9 +88,9 @@ def _count(loop: ir.Operation) -> _Count | None:
     return _Count(place, first, step, iterations)
 
 
-def _step(following: ir.Value, counters: list[ir.Value]) -> int | None:
+def _step(next_value: ir.Value, counters: list[ir.Value]) -> int | None:
     """Returns the positive constant that an iteration adds to the counter; None if it does something else."""
-    op = producer(following)
+    op = producer(next_value)
     if op is None or op.name != "arith.addi":
         return None
     left, right = op.operands
@@ -99,10 +99,10 @@ def _step(following: ir.Value, counters: list[ir.Value]) -> int | None:
 
 
 def _replace(loop: ir.Operation, count: _Count) -> None:
-    before, after = (region.blocks[0] for region in loop.regions)
-    *_, condition = [item.operation for item in before.operations]
-    *ops, end = [item.operation for item in after.operations]
-    arguments: list[ir.Value] = list(before.arguments)
+    condition_block, body_block = (region.blocks[0] for region in loop.regions)
+    *_, condition = [item.operation for item in condition_block.operations]
+    *ops, end = [item.operation for item in body_block.operations]
+    arguments: list[ir.Value] = list(condition_block.arguments)
     places = [arguments.index(value) for value in list(condition.operands)[1:]]
     carried = [place for place in range(len(arguments)) if place != count.place]
     last = count.first + count.iterations * count.step
@@ -116,10 +116,10 @@ def _replace(loop: ir.Operation, count: _Count) -> None:
         ]
         initial = [loop.operands[place] for place in carried]
         types = [value.type for value in initial]
-        bounded = ir.Operation.create("scf.for", results=types, operands=[*bounds, *initial], regions=1)
-        body = bounded.regions[0].blocks.append(index, *types, arg_locs=[loop.location] * (1 + len(types)))
+        for_loop = ir.Operation.create("scf.for", results=types, operands=[*bounds, *initial], regions=1)
+        body = for_loop.regions[0].blocks.append(index, *types, arg_locs=[loop.location] * (1 + len(types)))
     counter, *inner = body.arguments
-    type_ = before.arguments[count.place].type
+    type_ = condition_block.arguments[count.place].type
     end_number = bounds[1]
     if type_ != index:
         with ir.InsertionPoint(body), loop.location:
@@ -129,17 +129,19 @@ def _replace(loop: ir.Operation, count: _Count) -> None:
                 "arith.constant", results=[type_], attributes={"value": ir.IntegerAttr.get(type_, last)}
             ).results[0]
     values = dict(zip(carried, inner)) | {count.place: counter}
-    known = clone_ops(ops, dict(zip(after.arguments, (values[place] for place in places))), ir.InsertionPoint(body))
+    clones = clone_ops(
+        ops, dict(zip(body_block.arguments, (values[place] for place in places))), ir.InsertionPoint(body)
+    )
     with ir.InsertionPoint(body), loop.location:
-        yields = [known.get(end.operands[place], end.operands[place]) for place in carried]
+        yields = [clones.get(end.operands[place], end.operands[place]) for place in carried]
         ir.Operation.create("scf.yield", operands=yields)
-    increment = producer(known[end.operands[count.place]])
+    increment = producer(clones[end.operands[count.place]])
     if increment is not None and not list(increment.results[0].uses):
         increment.erase()
     source = producer(counter)
     if source is not None and source.name == "arith.index_cast" and not list(counter.uses):
         source.erase()
-    results = dict(zip(carried, bounded.results)) | {count.place: end_number}
+    results = dict(zip(carried, for_loop.results)) | {count.place: end_number}
     for result, place in zip(loop.results, places):
         result.replace_all_uses_with(results[place])
     loop.erase()

@@ -77,21 +77,23 @@ def _fold_body(op: ir.Operation) -> None:
     *inner, end = [item.operation for item in body.operations]
     indices = [item for item in inner if item.name == "linalg.index"]
     inner = [item for item in inner if item not in indices]
-    outside = [value for value in _captured(op) if not _is_constant(value)]
-    given = [*body.arguments, *outside, *(item.results[0] for item in indices)]
+    captured = [value for value in _captured(op) if not _is_constant(value)]
+    operands = [*body.arguments, *captured, *(item.results[0] for item in indices)]
     with op.location:
         module = ir.Module.create()
-        type_ = ir.FunctionType.get([value.type for value in given], [value.type for value in end.operands])
+        type_ = ir.FunctionType.get([value.type for value in operands], [value.type for value in end.operands])
         with ir.InsertionPoint(module.body):
             attributes = {"sym_name": ir.StringAttr.get("body"), "function_type": ir.TypeAttr.get(type_)}
             alone = ir.Operation.create("func.func", attributes=attributes, regions=1)
-        block = alone.regions[0].blocks.append(*type_.inputs, arg_locs=[op.location] * len(given))
+        block = alone.regions[0].blocks.append(*type_.inputs, arg_locs=[op.location] * len(operands))
         point = ir.InsertionPoint(block)
         constants = [producer(value) for value in _captured(op) if _is_constant(value)]
-        known = clone_ops([item for item in constants if item is not None], dict(zip(given, block.arguments)), point)
-        known = clone_ops(inner, known, point)
+        mapping = clone_ops(
+            [item for item in constants if item is not None], dict(zip(operands, block.arguments)), point
+        )
+        mapping = clone_ops(inner, mapping, point)
         with point:
-            ir.Operation.create("func.return", operands=[known[value] for value in end.operands])
+            ir.Operation.create("func.return", operands=[mapping[value] for value in end.operands])
     passmanager.PassManager.parse("builtin.module(canonicalize)").run(module.operation)
     (alone,) = walk(module, "func.func")
     block = alone.regions[0].blocks[0]
@@ -99,22 +101,22 @@ def _fold_body(op: ir.Operation) -> None:
     reads = [bool(list(argument.uses)) for argument in body.arguments]
     if [bool(list(argument.uses)) for argument in block.arguments][:count] == reads:
         return
-    *folded, last = [item.operation for item in block.operations]
-    known = clone_ops(folded, dict(zip(block.arguments, given)), ir.InsertionPoint(end))
+    *ops, last = [item.operation for item in block.operations]
+    mapping = clone_ops(ops, dict(zip(block.arguments, operands)), ir.InsertionPoint(end))
     for number, value in enumerate(last.operands):
-        end.operands[number] = known[value]
+        end.operands[number] = mapping[value]
     for item in reversed(inner):
         item.erase()
 
 
 def _captured(op: ir.Operation) -> list[ir.Value]:
     """Returns the values from outside of an op that its body reads, each once."""
-    inside = {value for inner in walk(op) if inner != op for value in inner.results}
-    inside |= {
+    inner_values = {value for inner in walk(op) if inner != op for value in inner.results}
+    inner_values |= {
         value for inner in walk(op) for region in inner.regions for block in region.blocks for value in block.arguments
     }
-    read = [value for inner in walk(op) if inner != op for value in inner.operands]
-    return [value for value in dict.fromkeys(read) if value not in inside]
+    operands = [value for inner in walk(op) if inner != op for value in inner.operands]
+    return [value for value in dict.fromkeys(operands) if value not in inner_values]
 
 
 def _is_constant(value: ir.Value) -> bool:
@@ -127,22 +129,25 @@ def _leave_out_operands(op: ir.Operation) -> None:
     body = op.regions[0].blocks[0]
     count = len(op.operands) - len(op.results)
     maps = indexing_maps(op)
-    kept = [number for number in range(count) if list(body.arguments[number].uses)]
-    places = [*kept, *range(count, len(op.operands))]
+    used_operands = [number for number in range(count) if list(body.arguments[number].uses)]
+    places = [*used_operands, *range(count, len(op.operands))]
     loops = {loop for number in places for loop in loops_of(maps[number])}
-    if len(kept) == count or len(loops) < maps[0].n_dims:
+    if len(used_operands) == count or len(loops) < maps[0].n_dims:
         return
-    own = ("indexing_maps", "operandSegmentSizes")
-    attributes = {name: value for name, value in attributes_of(op).items() if name not in own}
+    generic_attributes = ("indexing_maps", "operandSegmentSizes")
+    attributes = {name: value for name, value in attributes_of(op).items() if name not in generic_attributes}
     with ir.InsertionPoint(op), op.location:
         operands = list(op.operands)
         new, block = create_generic(
-            [operands[number] for number in kept], operands[count:], [maps[number] for number in places], attributes
+            [operands[number] for number in used_operands],
+            operands[count:],
+            [maps[number] for number in places],
+            attributes,
         )
-    known: dict[ir.Value, ir.Value] = {
+    mapping: dict[ir.Value, ir.Value] = {
         body.arguments[number]: argument for number, argument in zip(places, block.arguments)
     }
-    clone_ops([item.operation for item in body.operations], known, ir.InsertionPoint(block))
+    clone_ops([item.operation for item in body.operations], mapping, ir.InsertionPoint(block))
     for old, result in zip(op.results, new.results):
         old.replace_all_uses_with(result)
     op.erase()
@@ -166,23 +171,23 @@ def eliminate(function: ir.Operation, is_product: Callable[[ir.Operation], bool]
     for op in ops:
         for buffer in _written(op) or ():
             writers.setdefault(buffer, []).append(op)
-    inside, read = set(ops), set[ir.Operation]()
+    inside, live = set(ops), set[ir.Operation]()
     pending = [op for op in ops if _written(op) is None]
     while pending:
         op = pending.pop()
-        if op in read:
+        if op in live:
             continue
-        read.add(op)
+        live.add(op)
         for value in _values_of(op):
             source = producer(value)
-            if source in inside and source not in read:
+            if source in inside and source not in live:
                 pending.append(source)
             pending += writers.pop(origin(value, VIEWS), ())
     products = [op for op in ops if is_product(op)]
-    if products and read.isdisjoint(products):
+    if products and live.isdisjoint(products):
         return
     for op in reversed(ops):
-        if op not in read:
+        if op not in live:
             op.erase()
 
 

@@ -19,8 +19,8 @@ def lower(function: ir.Operation) -> None:
         types = [ir.RankedTensorType(value.type) for value in (*op.operands, *op.results)]
         if all(type_.has_static_shape for type_ in types) and types[1].element_type != ir.IndexType.get():
             with ir.InsertionPoint(op), op.location:
-                gathered = _gathered(op)
-            op.results[0].replace_all_uses_with(gathered)
+                result = _gathered(op)
+            op.results[0].replace_all_uses_with(result)
             op.erase()
 
 
@@ -32,23 +32,23 @@ def _gathered(op: ir.Operation) -> ir.Value:
     """
     source, indices = op.operands
     result = ir.RankedTensorType(op.results[0].type)
-    gathered = list(ir.DenseI64ArrayAttr(op.attributes["gather_dims"]))
+    gather_dims = list(ir.DenseI64ArrayAttr(op.attributes["gather_dims"]))
     batch = ir.RankedTensorType(indices.type).rank - 1
     rank = ir.RankedTensorType(source.type).rank
-    kept = [axis for axis in range(rank) if axis not in gathered]
-    places = kept if result.rank == batch + len(kept) else range(rank)
+    slice_dims = [axis for axis in range(rank) if axis not in gather_dims]
+    places = slice_dims if result.rank == batch + len(slice_dims) else range(rank)
     axes = {axis: batch + place for place, axis in enumerate(places)}
     loops = [ir.AffineExpr.get_dim(loop) for loop in range(batch)]
-    inputs = [coordinates_of(indices, place) for place in range(len(gathered))]
-    read = ir.AffineMap.get(result.rank, 0, [*loops, ir.AffineExpr.get_constant(0)])
+    inputs = [coordinates_of(indices, place) for place in range(len(gather_dims))]
+    index_map = ir.AffineMap.get(result.rank, 0, [*loops, ir.AffineExpr.get_constant(0)])
     empty = ir.Operation.create("tensor.empty", results=[result]).results[0]
     identity = ir.AffineMap.get_identity(result.rank)
-    generic, body = create_generic(inputs, [empty], [*[read] * len(inputs), identity])
+    generic, body = create_generic(inputs, [empty], [*[index_map] * len(inputs), identity])
     index = ir.IndexType.get()
     with ir.InsertionPoint(body):
-        chosen = dict(zip(gathered, body.arguments))
+        coordinates = dict(zip(gather_dims, body.arguments))
         places_of_element = [
-            arith.index_cast(index, chosen[axis]) if axis in chosen else create_loop_index(axes[axis])
+            arith.index_cast(index, coordinates[axis]) if axis in coordinates else create_loop_index(axes[axis])
             for axis in range(rank)
         ]
         element = ir.Operation.create(

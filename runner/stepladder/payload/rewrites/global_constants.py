@@ -27,14 +27,14 @@ def inline(function: ir.Operation) -> None:
             op.erase()
             continue
         name = ir.FlatSymbolRefAttr(op.attributes["name"]).value
-        found = _global(op, "memref.global", name)
-        if found is None or "constant" not in found.attributes or "initial_value" not in found.attributes:
+        global_ = _global(op, "memref.global", name)
+        if global_ is None or "constant" not in global_.attributes or "initial_value" not in global_.attributes:
             raise refuse(
                 op,
                 f"'memref.get_global' of @{name}, whose values are not constant",
                 "accepted: a memref.global with the keyword constant and its elements; arguments for others",
             )
-        _replace(op, found.attributes["initial_value"])
+        _replace(op, global_.attributes["initial_value"])
 
 
 def _load(op: ir.Operation) -> None:
@@ -43,15 +43,15 @@ def _load(op: ir.Operation) -> None:
         op.erase()
         return
     name = str(op.attributes["global"]).removeprefix("@")
-    found = _global(op, "ml_program.global", name)
-    if found is None or "is_mutable" in found.attributes or "value" not in found.attributes:
+    global_ = _global(op, "ml_program.global", name)
+    if global_ is None or "is_mutable" in global_.attributes or "value" not in global_.attributes:
         raise refuse(
             op,
             f"'{op.name}' of @{name}, whose values are not constant",
             "accepted: an ml_program.global that is not mutable, with its elements; arguments for others",
         )
     with ir.InsertionPoint(op), op.location:
-        value = {"value": found.attributes["value"]}
+        value = {"value": global_.attributes["value"]}
         constant = ir.Operation.create("arith.constant", results=[op.results[0].type], attributes=value)
     op.results[0].replace_all_uses_with(constant.results[0])
     op.erase()

@@ -21,16 +21,16 @@ def store(function: ir.Operation) -> None:
     if len(function.regions[0].blocks) == 1:
         _store_arguments(function)
     for op in walk(function, *_PLACES):
-        stored = _stored(op.operands[_PLACES[op.name]])
-        if stored is not None:
-            op.operands[_PLACES[op.name]] = stored
+        source = _stored(op.operands[_PLACES[op.name]])
+        if source is not None:
+            op.operands[_PLACES[op.name]] = source
     for op in walk(function, "tensor.extract"):
-        stored = _stored(op.operands[0])
-        if stored is not None:
+        source = _stored(op.operands[0])
+        if source is not None:
             with ir.InsertionPoint(op), op.location:
-                element = ir.RankedTensorType(stored.type).element_type
-                found = ir.Operation.create("tensor.extract", results=[element], operands=[stored, *op.operands[1:]])
-                op.results[0].replace_all_uses_with(arith.index_cast(ir.IndexType.get(), found.results[0]))
+                element = ir.RankedTensorType(source.type).element_type
+                extract = ir.Operation.create("tensor.extract", results=[element], operands=[source, *op.operands[1:]])
+                op.results[0].replace_all_uses_with(arith.index_cast(ir.IndexType.get(), extract.results[0]))
             op.erase()
     for op in walk(function, "linalg.generic"):
         _store_inputs(op)
@@ -59,17 +59,17 @@ def _stored(value: ir.Value) -> ir.Value | None:
 def _store_arguments(function: ir.Operation) -> None:
     """Gives arguments the type of buffers, and casts what they hold."""
     block = function.regions[0].blocks[0]
-    changed = [argument for argument in block.arguments if _is_of_index(argument.type)]
-    for argument in changed:
-        given = argument.type
-        shape = ir.RankedTensorType(given).shape
+    arguments = [argument for argument in block.arguments if _is_of_index(argument.type)]
+    for argument in arguments:
+        type_ = argument.type
+        shape = ir.RankedTensorType(type_).shape
         uses = list(argument.uses)
         argument.set_type(ir.RankedTensorType.get(shape, ir.IntegerType.get_signless(64)))
         with ir.InsertionPoint.at_block_begin(block), function.location:
-            cast = ir.Operation.create("arith.index_cast", results=[given], operands=[argument]).results[0]
+            cast = ir.Operation.create("arith.index_cast", results=[type_], operands=[argument]).results[0]
         for use in uses:
             use.owner.operation.operands[use.operand_number] = cast
-    if changed:
+    if arguments:
         set_signature(function)
 
 
@@ -77,13 +77,13 @@ def _store_inputs(op: ir.Operation) -> None:
     """Has the body of a `linalg.generic` cast the integers that it reads."""
     body = op.regions[0].blocks[0]
     for place, value in enumerate(list(op.operands)[: len(op.operands) - len(op.results)]):
-        stored = _stored(value)
-        if stored is None:
+        source = _stored(value)
+        if source is None:
             continue
-        op.operands[place] = stored
+        op.operands[place] = source
         argument = body.arguments[place]
         uses = list(argument.uses)
-        argument.set_type(ir.RankedTensorType(stored.type).element_type)
+        argument.set_type(ir.RankedTensorType(source.type).element_type)
         with ir.InsertionPoint.at_block_begin(body), op.location:
             number = arith.index_cast(ir.IndexType.get(), argument)
         for use in uses:

@@ -26,22 +26,22 @@ def inlined(item: bodies.Structured) -> bodies.Structured | None:
     """
     if len(item.outputs) != 1 or len(item.op.results) != 1 or not bodies.reduces(item):
         return None
-    before = [_subtraction(value, loops) for value, loops in zip(item.inputs, item.maps)]
-    if not any(before):
+    subtractions = [_subtraction(value, loops) for value, loops in zip(item.inputs, item.maps)]
+    if not any(subtractions):
         return None
     op = item.op
     with ir.InsertionPoint(op), op.location:
-        inlined_op = _with_bodies(item, before)
-    found = bodies.structured(inlined_op)
-    if factors_of(found) is None:
+        inlined_op = _with_bodies(item, subtractions)
+    structured_op = bodies.structured(inlined_op)
+    if factors_of(structured_op) is None:
         inlined_op.erase()
         return None
     op.results[0].replace_all_uses_with(inlined_op.results[0])
     op.erase()
-    for each in before:
-        if each is not None and not list(each.op.results[0].uses):
-            each.op.erase()
-    return found
+    for subtraction in subtractions:
+        if subtraction is not None and not list(subtraction.op.results[0].uses):
+            subtraction.op.erase()
+    return structured_op
 
 
 def _subtraction(value: ir.Value, loops: Sequence[int | None]) -> bodies.Structured | None:
@@ -49,17 +49,17 @@ def _subtraction(value: ir.Value, loops: Sequence[int | None]) -> bodies.Structu
     op = producer(value)
     if op is None or None in loops or not isinstance(value.type, ir.RankedTensorType) or number_of(value) is not None:
         return None
-    found = elementwise(op) if str(value.type.element_type) == SUMS else None
-    if found is None or len(op.results) != 1:
+    structured_op = elementwise(op) if str(value.type.element_type) == SUMS else None
+    if structured_op is None or len(op.results) != 1:
         return None
-    types = {str(ir.RankedTensorType(each.type).element_type) for each in found.inputs}
-    return found if "i8" in types else None
+    types = {str(ir.RankedTensorType(input_.type).element_type) for input_ in structured_op.inputs}
+    return structured_op if "i8" in types else None
 
 
-def _with_bodies(item: bodies.Structured, before: Sequence[bodies.Structured | None]) -> ir.Operation:
+def _with_bodies(item: bodies.Structured, subtractions: Sequence[bodies.Structured | None]) -> ir.Operation:
     """Creates the contraction with the bodies of ops before it in its own, at the insertion point."""
     inputs: list[_Input] = []
-    for value, loops, inner in zip(item.inputs, item.maps, before):
+    for value, loops, inner in zip(item.inputs, item.maps, subtractions):
         if inner is None:
             inputs.append((value, tuple(loops)))
             continue
@@ -68,20 +68,20 @@ def _with_bodies(item: bodies.Structured, before: Sequence[bodies.Structured | N
             inputs.append((source, tuple(None if place is None else loops[place] for place in places)))
     (output,) = item.outputs
     maps = [_map(len(item.sizes), axes) for axes in [*(axes for _, axes in inputs), item.maps[-1]]]
-    made, body = create_generic([value for value, _ in inputs], [output], maps)
+    generic, body = create_generic([value for value, _ in inputs], [output], maps)
     arguments = list(body.arguments)
     values: dict[ir.Value, ir.Value] = {}
-    for argument, inner in zip(item.block.arguments, before):
+    for argument, inner in zip(item.block.arguments, subtractions):
         if inner is None:
             values[argument] = arguments.pop(0)
             continue
-        own = [arguments.pop(0) for _ in inner.inputs]
-        *ops, last = [each.operation for each in inner.block.operations]
-        known = clone_ops(ops, dict(zip(inner.block.arguments, own)), ir.InsertionPoint(body))
-        values[argument] = known.get(last.operands[0], last.operands[0])
+        inner_arguments = [arguments.pop(0) for _ in inner.inputs]
+        *ops, last = [op.operation for op in inner.block.operations]
+        clones = clone_ops(ops, dict(zip(inner.block.arguments, inner_arguments)), ir.InsertionPoint(body))
+        values[argument] = clones.get(last.operands[0], last.operands[0])
     values[list(item.block.arguments)[-1]] = arguments.pop(0)
-    clone_ops([each.operation for each in item.block.operations], values, ir.InsertionPoint(body))
-    return made
+    clone_ops([op.operation for op in item.block.operations], values, ir.InsertionPoint(body))
+    return generic
 
 
 def _map(count: int, axes: Sequence[int | None]) -> ir.AffineMap:

@@ -78,19 +78,19 @@ def _replace_padding(op: ir.Operation) -> None:
     source = producer(number)
     is_inside = number in list(block.arguments) or (source is not None and source.block == block)
     is_constant = source is not None and source.name == "arith.constant"
-    given, made = ir.RankedTensorType(op.operands[0].type), ir.RankedTensorType(op.results[0].type)
-    is_static = given.has_static_shape and made.has_static_shape and len(op.operands) == 1
+    source_type, result_type = ir.RankedTensorType(op.operands[0].type), ir.RankedTensorType(op.results[0].type)
+    is_static = source_type.has_static_shape and result_type.has_static_shape and len(op.operands) == 1
     if is_inside or not is_static or (is_constant and min(*low, *high) >= 0):
         return
-    sizes = [size + min(before, 0) + min(after, 0) for size, before, after in zip(given.shape, low, high)]
+    sizes = [size + min(low_pad, 0) + min(high_pad, 0) for size, low_pad, high_pad in zip(source_type.shape, low, high)]
     if min(sizes) < 1:
         return
     with ir.InsertionPoint(op), op.location:
         part = _slice("tensor.extract_slice", [op.operands[0]], [max(-item, 0) for item in low], sizes)
-        empty = ir.Operation.create("tensor.empty", results=[made]).results[0]
+        empty = ir.Operation.create("tensor.empty", results=[result_type]).results[0]
         filled = create_named_op("linalg.fill", [number], empty).results[0]
-        whole = _slice("tensor.insert_slice", [part, filled], [max(item, 0) for item in low], sizes)
-    op.results[0].replace_all_uses_with(whole)
+        padded = _slice("tensor.insert_slice", [part, filled], [max(item, 0) for item in low], sizes)
+    op.results[0].replace_all_uses_with(padded)
     op.erase()
 
 

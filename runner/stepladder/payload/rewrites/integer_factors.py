@@ -82,8 +82,8 @@ def _factors(op: ir.Operation) -> list[_Factor]:
     terms = [producer(value) for value in total.operands if value != so_far]
     if len(terms) != 1 or terms[0] is None or terms[0].name != "arith.mulf":
         return []
-    found = [_factor(value, list(body.arguments)[:2]) for value in terms[0].operands]
-    factors = sorted((item for item in found if item is not None), key=lambda factor: factor.number)
+    candidates = [_factor(value, list(body.arguments)[:2]) for value in terms[0].operands]
+    factors = sorted((item for item in candidates if item is not None), key=lambda factor: factor.number)
     return factors if [factor.number for factor in factors] == [0, 1] else []
 
 
@@ -104,37 +104,37 @@ def _replace(op: ir.Operation, factors: list[_Factor]) -> None:
     body = op.regions[0].blocks[0]
     *inner, end = [item.operation for item in body.operations]
     with ir.InsertionPoint(op), op.location:
-        for factor, other in (factors, factors[::-1]):
+        for factor, other_factor in (factors, factors[::-1]):
             if factor.conversion is not None:
-                operands[factor.number] = _converted(operands[factor.number], factor, _element(factor, other))
+                operands[factor.number] = _converted(operands[factor.number], factor, _element(factor, other_factor))
         new, block = create_generic(operands[:2], operands[2:], indexing_maps(op))
-        known: dict[ir.Value, ir.Value] = dict(zip(body.arguments, block.arguments))
+        values: dict[ir.Value, ir.Value] = dict(zip(body.arguments, block.arguments))
         with ir.InsertionPoint(block):
             for factor in factors:
                 if factor.conversion is not None:
-                    wanted, value = factor.conversion.results[0], block.arguments[factor.number]
-                    is_same = wanted.type == value.type
-                    known[wanted] = (
+                    old_value, value = factor.conversion.results[0], block.arguments[factor.number]
+                    is_same = old_value.type == value.type
+                    values[old_value] = (
                         value
                         if is_same
-                        else ir.Operation.create("arith.extf", results=[wanted.type], operands=[value]).results[0]
+                        else ir.Operation.create("arith.extf", results=[old_value.type], operands=[value]).results[0]
                     )
         conversions = [factor.conversion for factor in factors if factor.conversion is not None]
         left = [item for item in inner if item not in conversions]
-        clone_ops([*left, end], known, ir.InsertionPoint(block))
+        clone_ops([*left, end], values, ir.InsertionPoint(block))
     op.results[0].replace_all_uses_with(new.results[0])
     op.erase()
 
 
-def _element(factor: _Factor, other: _Factor) -> ir.Type:
+def _element(factor: _Factor, other_factor: _Factor) -> ir.Type:
     """Returns the floating-point type that the integers of a factor become."""
     assert factor.conversion is not None  # of every caller
-    wanted = factor.conversion.results[0].type
-    if str(wanted) != "f32" or ir.IntegerType(factor.type).width > _EXACT_BITS:
-        return wanted
-    if other.conversion is None:
-        return other.type if str(other.type) in _NARROW else wanted
-    return ir.F16Type.get() if ir.IntegerType(other.type).width <= _EXACT_BITS else wanted
+    type_ = factor.conversion.results[0].type
+    if str(type_) != "f32" or ir.IntegerType(factor.type).width > _EXACT_BITS:
+        return type_
+    if other_factor.conversion is None:
+        return other_factor.type if str(other_factor.type) in _NARROW else type_
+    return ir.F16Type.get() if ir.IntegerType(other_factor.type).width <= _EXACT_BITS else type_
 
 
 def _converted(tensor: ir.Value, factor: _Factor, element: ir.Type) -> ir.Value:
@@ -145,6 +145,6 @@ def _converted(tensor: ir.Value, factor: _Factor, element: ir.Type) -> ir.Value:
     identity = ir.AffineMap.get_identity(len(shape))
     new, body = create_generic([tensor], [empty], [identity] * 2)
     with ir.InsertionPoint(body):
-        converted = ir.Operation.create(factor.conversion.name, results=[element], operands=[body.arguments[0]])
-        ir.Operation.create("linalg.yield", operands=converted.results)
+        conversion = ir.Operation.create(factor.conversion.name, results=[element], operands=[body.arguments[0]])
+        ir.Operation.create("linalg.yield", operands=conversion.results)
     return new.results[0]

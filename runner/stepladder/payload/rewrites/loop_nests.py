@@ -130,17 +130,22 @@ def _replace(nest: ir.Operation) -> None:
 
 def _overlaps(statements: Sequence[_Statement]) -> bool:
     """Tells whether a nest accesses a buffer that it writes through another view of the same memory."""
-    written = {_buffer(item.store) for item in statements}
+    stored = {_buffer(item.store) for item in statements}
     accessed = {_buffer(access) for item in statements for access in item.accesses}
     homes = {buffer: origin(buffer, _VIEWS) for buffer in accessed}
-    return any(homes[one] == homes[two] for one in written for two in accessed if one != two)
+    return any(
+        homes[stored_buffer] == homes[accessed_buffer]
+        for stored_buffer in stored
+        for accessed_buffer in accessed
+        if stored_buffer != accessed_buffer
+    )
 
 
 def _drop(copy: ir.Operation) -> None:
     """Erases a copy of a nest, and the buffers that were made for it."""
-    made = {producer(_buffer(op)) for op in walk(copy, _STORE)}
+    allocations = {producer(_buffer(op)) for op in walk(copy, _STORE)}
     copy.erase()
-    for alloc in made:
+    for alloc in allocations:
         if alloc is not None and alloc.name == "memref.alloc" and not users_of(alloc.results[0]):
             alloc.erase()
 
@@ -150,15 +155,15 @@ def _carry_in_buffers(loop: ir.Operation, outer: list[ir.Operation]) -> None:
     for op in _inner(loop):
         if op.name == _LOOP:
             _carry_in_buffers(op, [*outer, loop])
-    carried = list(loop.operands)[_BOUNDS:]
-    if not carried:
+    starts = list(loop.operands)[_BOUNDS:]
+    if not starts:
         return
     body = loop.regions[0].blocks[0]
     end = _inner(loop)[-1]
     first = outer[0] if outer else loop
     shape, counters = [_extent(item) for item in outer], [_counter(item) for item in outer]
     segments: dict[str, ir.Attribute] = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])}
-    for number, start in enumerate(carried):
+    for number, start in enumerate(starts):
         type_ = ir.MemRefType.get(shape, start.type)
         with ir.InsertionPoint(first), loop.location:
             buffer = ir.Operation.create("memref.alloc", results=[type_], attributes=segments).results[0]
@@ -206,28 +211,28 @@ def _is_in(op: ir.Operation | None, nest: ir.Operation) -> bool:
 def _is_whole(item: _Statement, order: dict[ir.Operation, int]) -> bool:
     """Tells whether a store is one linalg op: each loop runs along its element, or sums what it stores."""
     counters = item.counters
-    stored, target = _indices(item.store), _buffer(item.store)
+    store_indices, target = _indices(item.store), _buffer(item.store)
     if any(op.name == _LOOP for op in item.ops) or any(
         index not in counters for access in item.accesses for index in _indices(access)
     ):
         return False
     if any(len(set(_indices(access))) < len(_indices(access)) for access in item.accesses):
         return False
-    own = [op for op in item.accesses[:-1] if _buffer(op) == target]
-    if any(_indices(op) != stored for op in own) or (not own and len(stored) < len(counters)):
+    own_loads = [op for op in item.accesses[:-1] if _buffer(op) == target]
+    if any(_indices(op) != store_indices for op in own_loads) or (not own_loads and len(store_indices) < len(counters)):
         return False
-    used = {index for access in item.accesses for index in _indices(access)}
-    if any(counter not in used for counter in counters):
+    used_indices = {index for access in item.accesses for index in _indices(access)}
+    if any(counter not in used_indices for counter in counters):
         return False
     # What is loaded is the same where the statement stores.
     nest = item.loops[0]
     for op in item.accesses[:-1]:
-        between = [
+        accesses = [
             store
             for store in walk(nest, _STORE)
             if store != item.store and _buffer(store) == _buffer(op) and order[op] < order[store] < order[item.store]
         ]
-        if between or (op.parent != item.store.parent and _buffer(op) in map(_buffer, walk(nest, _STORE))):
+        if accesses or (op.parent != item.store.parent and _buffer(op) in map(_buffer, walk(nest, _STORE))):
             return False
     return all(_fits(access, item) for access in item.accesses)
 
@@ -239,16 +244,16 @@ def _fits(access: ir.Operation, item: _Statement) -> bool:
     return all(extents[index] <= size for index, size in zip(_indices(access), shape))
 
 
-def _may_part(one: _Statement, two: _Statement) -> bool:
+def _may_part(left: _Statement, right: _Statement) -> bool:
     """Tells whether all iterations of one statement may run before those of another: in the loops around both, each
     iteration has elements of its own of what either writes."""
-    common = [_counter(loop) for loop in one.loops if loop in two.loops]
-    written = {_buffer(one.store), _buffer(two.store)}
-    shared = written & set(map(_buffer, one.accesses)) & set(map(_buffer, two.accesses))
+    common = [_counter(loop) for loop in left.loops if loop in right.loops]
+    buffers = {_buffer(left.store), _buffer(right.store)}
+    shared = buffers & set(map(_buffer, left.accesses)) & set(map(_buffer, right.accesses))
     for buffer in shared:
-        found = [_indices(access) for access in (*one.accesses, *two.accesses) if _buffer(access) == buffer]
+        index_lists = [_indices(access) for access in (*left.accesses, *right.accesses) if _buffer(access) == buffer]
         for counter in common:
-            places = {indices.index(counter) if counter in indices else None for indices in found}
+            places = {indices.index(counter) if counter in indices else None for indices in index_lists}
             if len(places) > 1 or None in places:
                 return False
     return True
@@ -266,13 +271,13 @@ def _create(item: _Statement, at: ir.InsertionPoint) -> None:
         return
     _, body = create_generic(views[:-1], views[-1:], maps)
     arguments = list(body.arguments)
-    known: dict[ir.Value, ir.Value] = {op.results[0]: argument for op, argument in zip(loads, arguments)}
-    known |= {op.results[0]: arguments[-1] for op in item.accesses[:-1] if _buffer(op) == target}
+    mapping: dict[ir.Value, ir.Value] = {op.results[0]: argument for op, argument in zip(loads, arguments)}
+    mapping |= {op.results[0]: arguments[-1] for op in item.accesses[:-1] if _buffer(op) == target}
     ops = [op for op in item.ops if op.name != _LOAD]
-    made = clone_ops(ops, known, ir.InsertionPoint(body))
+    new_values = clone_ops(ops, mapping, ir.InsertionPoint(body))
     value = item.store.operands[0]
     with ir.InsertionPoint(body):
-        ir.Operation.create("linalg.yield", operands=[made.get(value, value)])
+        ir.Operation.create("linalg.yield", operands=[new_values.get(value, value)])
 
 
 def _outside(item: _Statement, at: ir.InsertionPoint) -> ir.Value:

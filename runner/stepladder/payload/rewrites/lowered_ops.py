@@ -43,8 +43,8 @@ def lower(function: ir.Operation) -> None:
     if relayouts and all(_is_static(op) for op in relayouts):
         _apply(function, _PACKS)
         _fold(function)
-    generated = walk(function, "tensor.generate")
-    if generated and all(_is_static(op) for op in generated):
+    generators = walk(function, "tensor.generate")
+    if generators and all(_is_static(op) for op in generators):
         _apply(function, _GENERATED)
     if walk(function, "tensor.from_elements"):
         _fold(function)

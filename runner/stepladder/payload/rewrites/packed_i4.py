@@ -40,9 +40,9 @@ def unpack(function: ir.Operation) -> None:
                 "accepted: i4 in buffers of static shape with an even number of elements along the innermost axis, two "
                 "in a byte",
             )
-        packed = [*shape[:-1], shape[-1] // 2]
+        packed_shape = [*shape[:-1], shape[-1] // 2]
         i8 = ir.IntegerType.get_signless(8)
-        tensor = ir.RankedTensorType.get(packed, i8)
+        tensor = ir.RankedTensorType.get(packed_shape, i8)
         if isinstance(old, ir.RankedTensorType):
             argument.set_type(tensor)
             _replace(argument, old, ir.InsertionPoint.at_block_begin(body))
@@ -50,7 +50,7 @@ def unpack(function: ir.Operation) -> None:
         for user in users_of(argument):
             if user.name != _READ:
                 raise refuse(user, f"{user.name} takes {old}", "accepted: bufferization.to_tensor of buffers of i4")
-        argument.set_type(ir.MemRefType.get(packed, i8, memory_space=ir.MemRefType(old).memory_space))
+        argument.set_type(ir.MemRefType.get(packed_shape, i8, memory_space=ir.MemRefType(old).memory_space))
         for user in users_of(argument):
             result = user.results[0]
             result.set_type(tensor)
@@ -73,8 +73,8 @@ def _replace(value: ir.Value, type_: ir.RankedTensorType, point: ir.InsertionPoi
     with point, value.location:
         pairs = ir.RankedTensorType.get([*shape, 2], type_.element_type)
         empty = ir.Operation.create("tensor.empty", results=[pairs]).results[0]
-        whole = ir.AffineMap.get_identity(len(shape) + 1)
-        made, block = create_generic([value], [empty], [whole.get_submap(list(range(len(shape)))), whole])
+        identity = ir.AffineMap.get_identity(len(shape) + 1)
+        generic, block = create_generic([value], [empty], [identity.get_submap(list(range(len(shape)))), identity])
         with ir.InsertionPoint(block):
             byte = block.arguments[0]
             place = create_loop_index(len(shape))
@@ -82,5 +82,5 @@ def _replace(value: ir.Value, type_: ir.RankedTensorType, point: ir.InsertionPoi
             number = arith.trunci(type_.element_type, arith.shrui(byte, distance))
             ir.Operation.create("linalg.yield", operands=[number])
         groups = [[axis] for axis in range(len(shape) - 1)] + [[len(shape) - 1, len(shape)]]
-        flat = reshaped(made.results[0], type_.shape, groups)
-    value.replace_all_uses_except(flat, made)
+        flat = reshaped(generic.results[0], type_.shape, groups)
+    value.replace_all_uses_except(flat, generic)

@@ -40,19 +40,23 @@ def _replace(loop: ir.Operation, bounds: list[tuple[int, ...]], outputs: list[ir
     shared = list(block.arguments)[len(bounds) :]
     with loop.location:
         outermost, indices, carried, point = _nest(bounds, outputs, ir.InsertionPoint(loop))
-        given: dict[ir.Value, ir.Value] = dict(zip(block.arguments, [*indices, *outputs]))
-        known = clone_ops(ops, given, point)
+        mapping: dict[ir.Value, ir.Value] = dict(zip(block.arguments, [*indices, *outputs]))
+        new_values = clone_ops(ops, mapping, point)
         values: dict[ir.Value, ir.Value] = dict(zip(shared, carried))
         for insert in inserts:
             with point, insert.location:
                 source, target, *rest = insert.operands
-                inserted = ir.Operation.create(
+                new_tensor = ir.Operation.create(
                     "tensor.insert_slice",
                     results=[target.type],
-                    operands=[known.get(source, source), values[target], *(known.get(item, item) for item in rest)],
+                    operands=[
+                        new_values.get(source, source),
+                        values[target],
+                        *(new_values.get(item, item) for item in rest),
+                    ],
                     attributes={item: insert.attributes[item] for item in insert.attributes},
                 )
-            values[target] = inserted.results[0]
+            values[target] = new_tensor.results[0]
         with point:
             ir.Operation.create("scf.yield", operands=[values[argument] for argument in shared])
     for part in walk(outermost, "tensor.extract_slice"):
@@ -64,14 +68,14 @@ def _replace(loop: ir.Operation, bounds: list[tuple[int, ...]], outputs: list[ir
 
 def _make_part(part: ir.Operation) -> None:
     """Replaces a part of a splat tensor, or of an empty one, by such a tensor."""
-    whole = producer(part.operands[0])
+    maker = producer(part.operands[0])
     type_ = ir.RankedTensorType(part.results[0].type)
-    if whole is None or whole.name not in ("linalg.fill", "tensor.empty") or not type_.has_static_shape:
+    if maker is None or maker.name not in ("linalg.fill", "tensor.empty") or not type_.has_static_shape:
         return
     with ir.InsertionPoint(part), part.location:
         tensor = ir.Operation.create("tensor.empty", results=[type_])
-        if whole.name == "linalg.fill":
-            tensor = create_named_op("linalg.fill", [whole.operands[0]], tensor.results[0])
+        if maker.name == "linalg.fill":
+            tensor = create_named_op("linalg.fill", [maker.operands[0]], tensor.results[0])
     part.results[0].replace_all_uses_with(tensor.results[0])
     part.erase()
 

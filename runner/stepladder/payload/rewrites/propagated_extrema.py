@@ -37,9 +37,9 @@ def separate(function: ir.Operation) -> None:
         function: a function on static tensors; it is changed where there are such ops.
     """
     for op in walk(function, "linalg.generic"):
-        found = _extremum(op)
-        if found is not None:
-            _separate(op, found)
+        extremum = _extremum(op)
+        if extremum is not None:
+            _separate(op, extremum)
 
 
 def _extremum(op: ir.Operation) -> _Extremum | None:
@@ -47,15 +47,17 @@ def _extremum(op: ir.Operation) -> _Extremum | None:
     block = op.regions[0].blocks[0]
     *inner, end = [item.operation for item in block.operations]
     names = sorted(item.name for item in inner)
-    wanted = ["arith.andi", "arith.cmpf", "arith.cmpf", "arith.index_cast", "arith.select", "arith.select"]
-    if names != [*wanted, "linalg.index"] or len(op.results) != 2 or len(op.operands) != 3:
+    op_names = ["arith.andi", "arith.cmpf", "arith.cmpf", "arith.index_cast", "arith.select", "arith.select"]
+    if names != [*op_names, "linalg.index"] or len(op.results) != 2 or len(op.operands) != 3:
         return None
-    given, *so_far = block.arguments
+    value_argument, *so_far = block.arguments
     choices = [producer(value) for value in end.operands]
     if any(choice is None or choice.name != "arith.select" for choice in choices):
         return None
     conditions = {choice.operands[0] for choice in choices if choice is not None}
-    places = [number for number, choice in enumerate(choices) if choice is not None and choice.operands[1] == given]
+    places = [
+        number for number, choice in enumerate(choices) if choice is not None and choice.operands[1] == value_argument
+    ]
     if len(conditions) != 1 or len(places) != 1:
         return None
     value, place = places[0], 1 - places[0]
@@ -63,23 +65,23 @@ def _extremum(op: ir.Operation) -> _Extremum | None:
         return None
     cast = next(item for item in inner if item.name == "arith.index_cast")
     index = next(item for item in inner if item.name == "linalg.index")
-    chosen = choices[place]
-    if chosen is None or chosen.operands[1] != cast.results[0] or cast.operands[0] != index.results[0]:
+    index_choice = choices[place]
+    if index_choice is None or index_choice.operands[1] != cast.results[0] or cast.operands[0] != index.results[0]:
         return None
-    both = producer(conditions.pop())
+    conjunction = producer(conditions.pop())
     tests = {
         ir.IntegerAttr(item.attributes["predicate"]).value: list(item.operands)
         for item in inner
         if item.name == "arith.cmpf"
     }
     predicate = next((number for number in _FOLDS if number in tests), None)
-    if both is None or both.name != "arith.andi" or predicate is None:
+    if conjunction is None or conjunction.name != "arith.andi" or predicate is None:
         return None
-    if tests != {predicate: [given, so_far[value]], _ORD: [so_far[value]] * 2}:
+    if tests != {predicate: [value_argument, so_far[value]], _ORD: [so_far[value]] * 2}:
         return None
-    if {item.name for item in map(producer, both.operands) if item is not None} != {"arith.cmpf"}:
+    if {item.name for item in map(producer, conjunction.operands) if item is not None} != {"arith.cmpf"}:
         return None
-    if len(set(both.operands)) != 2 or not starts_from_a_number(op.operands[1 + value]):
+    if len(set(conjunction.operands)) != 2 or not starts_from_a_number(op.operands[1 + value]):
         return None
     loop = ir.IntegerAttr(index.attributes["dim"]).value
     maps = indexing_maps(op)
@@ -96,34 +98,34 @@ def _largest(type_: ir.Type) -> int:
     return (1 << ir.IntegerType(type_).width - 1) - 1
 
 
-def _separate(op: ir.Operation, found: _Extremum) -> None:
+def _separate(op: ir.Operation, form: _Extremum) -> None:
     """Creates the extremum, and the first index of what is equal to it and exceeds what the reduction starts from."""
-    given, *starts = op.operands
+    source, *starts = op.operands
     maps = indexing_maps(op)
-    fold, exceeds = _FOLDS[found.predicate]
-    type_ = ir.RankedTensorType(starts[found.place].type)
+    fold, exceeds = _FOLDS[form.predicate]
+    type_ = ir.RankedTensorType(starts[form.place].type)
     none = _largest(type_.element_type)
     identity = ir.AffineMap.get_identity(type_.rank)
     with ir.InsertionPoint(op), op.location:
-        extremum, body = create_generic([given], [starts[found.value]], maps[:2])
+        extremum, body = create_generic([source], [starts[form.value]], maps[:2])
         with ir.InsertionPoint(body):
             ir.Operation.create("linalg.yield", operands=[fold(body.arguments[0], body.arguments[1])])
         number = arith.constant(type_.element_type, none)
         filled = create_named_op("linalg.fill", [number], _empty(type_)).results[0]
-        inputs = [given, extremum.results[0], starts[found.value]]
+        inputs = [source, extremum.results[0], starts[form.value]]
         first, body = create_generic(inputs, [filled], [maps[0], *maps[1:2] * 3])
         with ir.InsertionPoint(body):
             value, largest, start, so_far = body.arguments
             is_it = arith.andi(arith.cmpf(_OEQ, value, largest), arith.cmpf(exceeds, value, start))
             is_it = arith.ori(is_it, arith.cmpf(_UNO, value, value))
-            place = arith.index_cast(type_.element_type, create_loop_index(found.loop))
+            place = arith.index_cast(type_.element_type, create_loop_index(form.loop))
             ir.Operation.create("linalg.yield", operands=[arith.minsi(so_far, arith.select(is_it, place, number))])
-        chosen, body = create_generic([first.results[0], starts[found.place]], [_empty(type_)], [identity] * 3)
+        selection, body = create_generic([first.results[0], starts[form.place]], [_empty(type_)], [identity] * 3)
         with ir.InsertionPoint(body):
             is_none = arith.cmpi(arith.CmpIPredicate.eq, body.arguments[0], number)
             ir.Operation.create("linalg.yield", operands=[arith.select(is_none, body.arguments[1], body.arguments[0])])
-    op.results[found.value].replace_all_uses_with(extremum.results[0])
-    op.results[found.place].replace_all_uses_with(chosen.results[0])
+    op.results[form.value].replace_all_uses_with(extremum.results[0])
+    op.results[form.place].replace_all_uses_with(selection.results[0])
     op.erase()
 
 

@@ -24,14 +24,14 @@ def drop(function: ir.Operation) -> None:
     if end.name != "func.return":
         return
     values = list(end.operands)
-    kept = [place for place, value in enumerate(values) if value not in arguments or not _is_written(value)]
-    if len(kept) == len(values):
+    places = [place for place, value in enumerate(values) if value not in arguments or not _is_written(value)]
+    if len(places) == len(values):
         return
     types = result_types(function)
     with ir.InsertionPoint(end), end.location:
-        ir.Operation.create("func.return", operands=[values[place] for place in kept])
+        ir.Operation.create("func.return", operands=[values[place] for place in places])
     end.erase()
-    set_signature(function, [types[place] for place in kept])
+    set_signature(function, [types[place] for place in places])
 
 
 def _outputs(op: ir.Operation) -> list[ir.Value]:

@@ -34,8 +34,8 @@ def _constant(type_: ir.Type, number: float) -> ir.Value:
     """Creates a scalar, or a splat tensor of it."""
     element = element_of(type_)
     value = ir.FloatAttr.get(element, number) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
-    filled = ir.DenseElementsAttr.get_splat(type_, value) if isinstance(type_, ir.ShapedType) else value
-    return _created("arith.constant", type_, value=filled)
+    attribute = ir.DenseElementsAttr.get_splat(type_, value) if isinstance(type_, ir.ShapedType) else value
+    return _created("arith.constant", type_, value=attribute)
 
 
 def _compared(predicate: int, left: ir.Value, right: ir.Value) -> ir.Value:
@@ -58,8 +58,8 @@ def _expand_truncation(op: ir.Operation) -> None:
     with ir.InsertionPoint(op), op.location:
         is_below = _compared(_OLT, value, _constant(type_, 0.0))
         up, down = _created("math.ceil", type_, value), _created("math.floor", type_, value)
-        whole = _created("arith.select", type_, is_below, up, down)
-    _replace(op, whole)
+        truncated = _created("arith.select", type_, is_below, up, down)
+    _replace(op, truncated)
 
 
 def _expand_test(op: ir.Operation) -> None:
@@ -67,22 +67,22 @@ def _expand_test(op: ir.Operation) -> None:
     (value,) = op.operands
     with ir.InsertionPoint(op), op.location:
         if op.name == "math.isnan":
-            found = _compared(_UNO, value, value)
+            test = _compared(_UNO, value, value)
         else:
             size = _created("math.absf", value.type, value)
             infinity = _constant(value.type, float("inf"))
-            found = _compared(_OEQ if op.name == "math.isinf" else _OLT, size, infinity)
+            test = _compared(_OEQ if op.name == "math.isinf" else _OLT, size, infinity)
             if op.name == "math.isnormal":
                 least = _constant(value.type, _NORMAL[str(element_of(value.type))])
-                found = _created("arith.andi", found.type, found, _compared(_OGE, size, least))
-    _replace(op, found)
+                test = _created("arith.andi", test.type, test, _compared(_OGE, size, least))
+    _replace(op, test)
 
 
 def _expand_sincos(op: ir.Operation) -> None:
     (value,) = op.operands
     with ir.InsertionPoint(op), op.location:
-        both = [_created(name, value.type, value) for name in ("math.sin", "math.cos")]
-    _replace(op, *both)
+        values = [_created(name, value.type, value) for name in ("math.sin", "math.cos")]
+    _replace(op, *values)
 
 
 def _expand_fma(op: ir.Operation) -> None:
@@ -105,8 +105,8 @@ def _expand_splat(op: ir.Operation) -> None:
         return
     with ir.InsertionPoint(op), op.location:
         empty = _created("tensor.empty", type_)
-        filled = create_named_op("linalg.fill", [op.operands[0]], empty).results[0]
-    _replace(op, filled)
+        splat = create_named_op("linalg.fill", [op.operands[0]], empty).results[0]
+    _replace(op, splat)
 
 
 def _expand_magnitude(op: ir.Operation) -> None:

@@ -25,8 +25,8 @@ def lower(function: ir.Operation) -> None:
         is_static = all(type_.has_static_shape for type_ in types)
         if is_static and types[2].element_type != ir.IndexType.get():
             with ir.InsertionPoint(op), op.location:
-                scattered = _scattered(op)
-            op.results[0].replace_all_uses_with(scattered)
+                result = _scattered(op)
+            op.results[0].replace_all_uses_with(result)
             op.erase()
 
 
@@ -51,7 +51,7 @@ def _scattered(op: ir.Operation) -> ir.Value:
     maps = [ir.AffineMap.get(type_.rank, 0, loops), identity, identity]
     generic, body = create_generic([numbers, destination], [empty], maps)
     with ir.InsertionPoint(body):
-        number, before, _ = body.arguments
+        number, old, _ = body.arguments
         zero = arith.constant(number.type, 0)
         places = [arith.index_cast(ir.IndexType.get(), arith.maxsi(number, zero))]
         for axis in range(type_.rank):
@@ -61,7 +61,7 @@ def _scattered(op: ir.Operation) -> ir.Value:
                 places.append(arith.constant(ir.IndexType.get(), 0))
         new = ir.Operation.create("tensor.extract", results=[type_.element_type], operands=[updates, *places])
         is_written = arith.cmpi(arith.CmpIPredicate.sge, number, zero)
-        ir.Operation.create("linalg.yield", operands=[arith.select(is_written, new.results[0], before)])
+        ir.Operation.create("linalg.yield", operands=[arith.select(is_written, new.results[0], old)])
     return generic.results[0]
 
 
@@ -73,16 +73,16 @@ def _update_of_each_place(indices: ir.Value, extents: list[int]) -> ir.Value:
     type_ = ir.RankedTensorType.get(extents, i32)
     empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
     none = create_named_op("linalg.fill", [arith.constant(i32, -1)], empty).results[0]
-    read = ir.AffineMap.get(count + 1, 0, [ir.AffineExpr.get_dim(count)])
-    written = ir.AffineMap.get(count + 1, 0, [ir.AffineExpr.get_dim(loop) for loop in range(count)])
-    generic, body = create_generic(inputs, [none], [*[read] * count, written])
+    update_map = ir.AffineMap.get(count + 1, 0, [ir.AffineExpr.get_dim(count)])
+    place_map = ir.AffineMap.get(count + 1, 0, [ir.AffineExpr.get_dim(loop) for loop in range(count)])
+    generic, body = create_generic(inputs, [none], [*[update_map] * count, place_map])
     with ir.InsertionPoint(body):
-        *coordinates, found = body.arguments
+        *coordinates, so_far = body.arguments
         number = arith.index_cast(i32, create_loop_index(count))
         for loop, coordinate in enumerate(coordinates):
             is_here = arith.cmpi(arith.CmpIPredicate.eq, arith.index_cast(index, coordinate), create_loop_index(loop))
             number = arith.select(is_here, number, arith.constant(i32, -1))
-        ir.Operation.create("linalg.yield", operands=[arith.maxsi(number, found)])
+        ir.Operation.create("linalg.yield", operands=[arith.maxsi(number, so_far)])
     return generic.results[0]
 
 

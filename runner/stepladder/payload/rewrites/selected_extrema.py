@@ -75,19 +75,19 @@ def fold(function: ir.Operation) -> None:
 def _compare_values_first(block: ir.Block, so_far: Sequence[ir.Value]) -> None:
     """Exchanges the operands of comparisons that have a result so far on the left alone."""
     for op in (item.operation for item in block.operations):
-        exchanged = _EXCHANGED.get(op.name)
-        if exchanged is None or op.operands[0] not in so_far or op.operands[1] in so_far:
+        predicates = _EXCHANGED.get(op.name)
+        if predicates is None or op.operands[0] not in so_far or op.operands[1] in so_far:
             continue
         predicate = ir.IntegerAttr(op.attributes["predicate"])
-        if predicate.value in exchanged:
-            op.attributes["predicate"] = ir.IntegerAttr.get(predicate.type, exchanged[predicate.value])
+        if predicate.value in predicates:
+            op.attributes["predicate"] = ir.IntegerAttr.get(predicate.type, predicates[predicate.value])
             op.operands[0], op.operands[1] = op.operands[1], op.operands[0]
 
 
 def _select_values_first(end: ir.Operation, so_far: Sequence[ir.Value]) -> None:
     """Exchanges the operands of selections that keep a result so far where a comparison holds: they select the other
     value where it does not hold."""
-    negated: dict[ir.Operation, ir.Value] = {}
+    negations: dict[ir.Operation, ir.Value] = {}
     for value, result in zip(end.operands, so_far):
         choice = producer(value)
         if choice is None or choice.name != "arith.select" or choice.operands[1] != result:
@@ -99,12 +99,12 @@ def _select_values_first(end: ir.Operation, so_far: Sequence[ir.Value]) -> None:
         predicate = ir.IntegerAttr(condition.attributes["predicate"]) if predicates else None
         if predicate is None or predicate.value not in predicates:
             continue
-        if condition not in negated:
-            other = condition.clone(ir.InsertionPoint(condition)).operation
-            other.attributes["predicate"] = ir.IntegerAttr.get(predicate.type, predicates[predicate.value])
-            negated[condition] = other.results[0]
-        choice.operands[0], choice.operands[1], choice.operands[2] = negated[condition], choice.operands[2], result
-    for condition in negated:
+        if condition not in negations:
+            negation = condition.clone(ir.InsertionPoint(condition)).operation
+            negation.attributes["predicate"] = ir.IntegerAttr.get(predicate.type, predicates[predicate.value])
+            negations[condition] = negation.results[0]
+        choice.operands[0], choice.operands[1], choice.operands[2] = negations[condition], choice.operands[2], result
+    for condition in negations:
         if not list(condition.results[0].uses):
             condition.erase()
 

@@ -35,11 +35,11 @@ def fold(function: ir.Operation) -> None:
 def _run(function: ir.Operation) -> None:
     passmanager.PassManager.parse(_PASSES).run(function)
     for cast in walk(function, "tensor.cast"):  # before one that nothing reads any more goes
-        given, wanted = _before(cast.operands[0]).type, cast.results[0].type
-        if not _may_be(given, wanted):
+        source_type, result_type = _before(cast.operands[0]).type, cast.results[0].type
+        if not _may_be(source_type, result_type):
             raise refuse(
                 cast,
-                f"'tensor.cast' to {wanted} of a tensor that is {given}",
+                f"'tensor.cast' to {result_type} of a tensor that is {source_type}",
                 "accepted: casts that keep the extents; some front ends write 1 for a dimension that is dynamic",
             )
 
@@ -53,47 +53,49 @@ def _before(value: ir.Value) -> ir.Value:
     return value
 
 
-def _may_be(given: ir.Type, wanted: ir.Type) -> bool:
+def _may_be(source_type: ir.Type, result_type: ir.Type) -> bool:
     """Tells whether a tensor of one type may have the other."""
-    if not isinstance(given, ir.RankedTensorType) or not isinstance(wanted, ir.RankedTensorType):
+    if not isinstance(source_type, ir.RankedTensorType) or not isinstance(result_type, ir.RankedTensorType):
         return True
-    return given.rank == wanted.rank and all(
-        given.is_dynamic_dim(axis) or wanted.is_dynamic_dim(axis) or given.shape[axis] == wanted.shape[axis]
-        for axis in range(given.rank)
+    return source_type.rank == result_type.rank and all(
+        source_type.is_dynamic_dim(axis)
+        or result_type.is_dynamic_dim(axis)
+        or source_type.shape[axis] == result_type.shape[axis]
+        for axis in range(source_type.rank)
     )
 
 
 def _reshape(function: ir.Operation) -> bool:
     """Replaces each `tensor.reshape` of a static tensor to a constant shape by views; tells whether there was one."""
-    found = False
+    is_changed = False
     for op in walk(function, "tensor.reshape"):
         source, shape = _before(op.operands[0]), producer(op.operands[1])
         type_ = ir.RankedTensorType(source.type)
         if not type_.has_static_shape or shape is None or shape.name != "arith.constant":
             continue
         attribute = ir.DenseIntElementsAttr(shape.attributes["value"])
-        wanted = [int(attribute[axis]) for axis in range(len(attribute))]
-        if math.prod(wanted) != math.prod(type_.shape):
-            raise refuse(op, f"'tensor.reshape' of {type_} to {'x'.join(map(str, wanted))}, of other size")
+        new_shape = [int(attribute[axis]) for axis in range(len(attribute))]
+        if math.prod(new_shape) != math.prod(type_.shape):
+            raise refuse(op, f"'tensor.reshape' of {type_} to {'x'.join(map(str, new_shape))}, of other size")
         with ir.InsertionPoint(op), op.location:
-            view = _viewed(source, wanted)
+            view = _viewed(source, new_shape)
             cast = ir.Operation.create("tensor.cast", results=[op.results[0].type], operands=[view])
         op.results[0].replace_all_uses_with(cast.results[0])
         op.erase()
-        found = True
-    return found
+        is_changed = True
+    return is_changed
 
 
 def _concatenate(function: ir.Operation) -> bool:
     """Has concatenations take static tensors without casts; tells whether one has a new operand."""
-    found = False
+    is_changed = False
     for op in walk(function, "tensor.concat"):
         for place, operand in enumerate(op.operands):
             source = _before(operand)
             if source != operand and ir.RankedTensorType(source.type).has_static_shape:
                 op.operands[place] = source
-                found = True
-    return found
+                is_changed = True
+    return is_changed
 
 
 def _viewed(tensor: ir.Value, shape: list[int]) -> ir.Value:

@@ -54,21 +54,23 @@ def _rewrite(generic: ir.Operation, value: ir.Value, numbers: Sequence[int]) -> 
     """Replaces an op by one that computes the elements of one input."""
     *inputs, output = generic.operands
     place = inputs.index(value)
-    *maps, written = indexing_maps(generic)
-    kept = [number for number in range(len(inputs)) if number != place]
+    *maps, output_map = indexing_maps(generic)
+    input_numbers = [number for number in range(len(inputs)) if number != place]
     old = generic.regions[0].blocks[0]
     with ir.InsertionPoint(generic), generic.location:
-        made, body = create_generic(
-            [inputs[number] for number in kept], [output], [*(maps[number] for number in kept), written]
+        new_generic, body = create_generic(
+            [inputs[number] for number in input_numbers],
+            [output],
+            [*(maps[number] for number in input_numbers), output_map],
         )
         with ir.InsertionPoint(body):
-            known: dict[ir.Value, ir.Value] = {
+            values: dict[ir.Value, ir.Value] = {
                 old.arguments[place]: _element(numbers, maps[place], ir.RankedTensorType(value.type))
             }
     arguments = [argument for number, argument in enumerate(old.arguments) if number != place]
-    known.update(zip(arguments, body.arguments))
-    clone_ops([op.operation for op in old.operations], known, ir.InsertionPoint(body))
-    generic.results[0].replace_all_uses_with(made.results[0])
+    values.update(zip(arguments, body.arguments))
+    clone_ops([op.operation for op in old.operations], values, ir.InsertionPoint(body))
+    generic.results[0].replace_all_uses_with(new_generic.results[0])
     generic.erase()
 
 
@@ -83,11 +85,11 @@ def _element(numbers: Sequence[int], map_: ir.AffineMap, type_: ir.RankedTensorT
     step = numbers[1] - numbers[0]
     if list(numbers) == [numbers[0] + step * number for number in range(len(numbers))]:
         return arith.addi(arith.muli(place, _constant(element, step)), _constant(element, numbers[0]))
-    found = _constant(element, numbers[-1])
+    value = _constant(element, numbers[-1])
     for number, distance in enumerate(numbers[:-1]):
         is_here = arith.cmpi(arith.CmpIPredicate.eq, place, _constant(element, number))
-        found = arith.select(is_here, _constant(element, distance), found)
-    return found
+        value = arith.select(is_here, _constant(element, distance), value)
+    return value
 
 
 def _constant(type_: ir.Type, value: int) -> ir.Value:

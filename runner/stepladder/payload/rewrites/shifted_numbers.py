@@ -81,18 +81,18 @@ def factors_of(item: bodies.Structured) -> tuple[ShiftedFactor, ShiftedFactor] |
     known: dict[ir.Value, Known] = {
         argument: number_of(value) for argument, value in zip(item.block.arguments, item.inputs)
     }
-    found: list[ShiftedFactor] = []
+    factors: list[ShiftedFactor] = []
     for factor in product.operands:
         operand, zero = _less_zero_point(item, factor, known)
         number = _scalar(operand, known)
         arguments = list(item.block.arguments)[: len(item.inputs)]
-        tensors = [each for each in arguments if isinstance(known[each], ShiftedNumber)]
-        places = [arguments.index(each) for each in tensors if _reads(operand, each)]
+        tensors = [argument for argument in arguments if isinstance(known[argument], ShiftedNumber)]
+        places = [arguments.index(argument) for argument in tensors if _reads(operand, argument)]
         if not isinstance(number, ShiftedNumber) or len(places) != 1:
             return None
-        found.append(ShiftedFactor(number, tuple(item.maps[places[0]]), zero))
-    reduced = [{loop for loop in factor.loops if loop is not None} - set(item.maps[-1]) for factor in found]
-    return (found[0], found[1]) if reduced[0] == reduced[1] else None
+        factors.append(ShiftedFactor(number, tuple(item.maps[places[0]]), zero))
+    reductions = [{loop for loop in factor.loops if loop is not None} - set(item.maps[-1]) for factor in factors]
+    return (factors[0], factors[1]) if reductions[0] == reductions[1] else None
 
 
 def _less_zero_point(
@@ -111,7 +111,7 @@ def _less_zero_point(
         return number, ZeroPoint(zero, ())
     if zero not in inputs or isinstance(known[zero], int):
         return value, None
-    place = next(number for number, each in enumerate(inputs) if each == zero)
+    place = next(number for number, input_ in enumerate(inputs) if input_ == zero)
     loops = tuple(item.maps[place])
     if not {loop for loop in loops if loop is not None} <= set(item.maps[-1]):
         return value, None
@@ -150,8 +150,8 @@ def number_of(value: ir.Value) -> Known:
     known: dict[ir.Value, Known] = {
         argument: number_of(operand) for argument, operand in zip(item.block.arguments, item.inputs)
     }
-    found = _scalar(item.yields[0], known)
-    return replace(found, path=(*found.path, op)) if isinstance(found, ShiftedNumber) else None
+    number = _scalar(item.yields[0], known)
+    return replace(number, path=(*number.path, op)) if isinstance(number, ShiftedNumber) else None
 
 
 def elementwise(op: ir.Operation) -> bodies.Structured | None:
@@ -216,7 +216,7 @@ def _scalar(value: ir.Value, known: Mapping[ir.Value, Known]) -> Known:
 
 def _shifted(number: ShiftedNumber, shift: int, value: ir.Value) -> ShiftedNumber | None:
     """Returns values with another offset; None where the type of the value does not hold them all."""
-    found = replace(number, offset=number.offset + shift)
-    half = 1 << ir.IntegerType(value.type).width - 1
+    shifted = replace(number, offset=number.offset + shift)
+    limit = 1 << ir.IntegerType(value.type).width - 1
     is_wide = str(value.type) == SUMS  # wraps as the sums do
-    return found if is_wide or (-half <= found.bounds[0] and found.bounds[1] < half) else None
+    return shifted if is_wide or (-limit <= shifted.bounds[0] and shifted.bounds[1] < limit) else None

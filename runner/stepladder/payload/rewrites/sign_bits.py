@@ -57,16 +57,16 @@ def _number(bits: ir.Value, type_: ir.Type) -> ir.Value | None:
     if source is None:
         return None
     if source.name == _CAST:
-        given = source.operands[0]
-        return given if given.type == type_ else _number(given, type_)
+        cast_operand = source.operands[0]
+        return cast_operand if cast_operand.type == type_ else _number(cast_operand, type_)
     if source.name not in ("arith.andi", "arith.ori", "arith.xori"):
         return None
     sign = _sign_of(type_)
     for value, other in (source.operands, reversed(list(source.operands))):
-        signed = _number_of_sign(value, type_)
-        if source.name == "arith.ori" and signed is not None and _has_no_sign(other, sign):
+        sign_number = _number_of_sign(value, type_)
+        if source.name == "arith.ori" and sign_number is not None and _has_no_sign(other, sign):
             magnitude = _number(other, type_)
-            return None if magnitude is None else _created("math.copysign", type_, magnitude, signed)
+            return None if magnitude is None else _created("math.copysign", type_, magnitude, sign_number)
         names = _CHANGES.get((source.name, (_mask(other, sign) or 0) == sign, _mask(other, sign) == sign - 1), ())
         number = _number(value, type_) if names else None
         if number is not None:

@@ -34,14 +34,14 @@ def gather(function: ir.Operation) -> None:
         if is_structured and len(op.results) == 1 and _is_static(op):
             maps = indexing_maps(op)
             inputs = list(zip(op.operands, maps))[:-1]
-            if any(_is_computed(*each) for each in inputs) and all(map(_is_readable, maps)):
+            if any(_is_computed(*pair) for pair in inputs) and all(map(_is_readable, maps)):
                 _replace(op, maps)
 
 
 def _is_static(op: ir.Operation) -> bool:
     types = [operand.type for operand in op.operands]
-    shaped = [type_ for type_ in types if not is_number(type_)]  # zero points are scalars
-    return all(isinstance(type_, ir.RankedTensorType) and type_.has_static_shape for type_ in shaped)
+    tensor_types = [type_ for type_ in types if not is_number(type_)]  # zero points are scalars
+    return all(isinstance(type_, ir.RankedTensorType) and type_.has_static_shape for type_ in tensor_types)
 
 
 def _is_computed(operand: ir.Value, map_: ir.AffineMap) -> bool:
@@ -69,8 +69,8 @@ def _replace(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> None:
     arguments = op.regions[0].blocks[0].arguments
     count = len(op.operands) - 1
     inputs: list[ir.Value] = []
-    read: list[ir.AffineMap] = []
-    kept: list[ir.Value] = []
+    maps_of_inputs: list[ir.AffineMap] = []
+    kept_arguments: list[ir.Value] = []
     with ir.InsertionPoint(op), op.location:
         for operand, map_, argument in zip(list(op.operands)[:count], maps, arguments):
             if not list(argument.uses):  # of a pooling, it has the extents of the windows
@@ -79,22 +79,26 @@ def _replace(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> None:
             if _is_computed(operand, plain):
                 operand, plain = _elements(operand, plain, sizes)
             inputs.append(operand)
-            read.append(plain)
-            kept.append(argument)
-        generic, body = create_generic(inputs, [op.operands[count]], _with_loops_of_operands([*read, maps[-1]]))
-        known = dict(zip([*kept, arguments[count]], body.arguments))
-        clone_ops([item.operation for item in op.regions[0].blocks[0].operations], known, ir.InsertionPoint(body))
+            maps_of_inputs.append(plain)
+            kept_arguments.append(argument)
+        generic, body = create_generic(
+            inputs, [op.operands[count]], _with_loops_of_operands([*maps_of_inputs, maps[-1]])
+        )
+        values = dict(zip([*kept_arguments, arguments[count]], body.arguments))
+        clone_ops([item.operation for item in op.regions[0].blocks[0].operations], values, ir.InsertionPoint(body))
     op.results[0].replace_all_uses_with(generic.results[0])
     op.erase()
 
 
 def _with_loops_of_operands(maps: Sequence[ir.AffineMap]) -> list[ir.AffineMap]:
     """Returns maps of the loops that any of them has: one along a window of one element may have been in none."""
-    found = sorted({loop for map_ in maps for item in map_.results for loop in _loops(item)})
-    known = {loop: ir.AffineExpr.get_dim(place) for place, loop in enumerate(found)}
-    loops = [known.get(loop, ir.AffineExpr.get_constant(0)) for loop in range(maps[0].n_dims)]
+    used_loops = sorted({loop for map_ in maps for item in map_.results for loop in _loops(item)})
+    dims = {loop: ir.AffineExpr.get_dim(place) for place, loop in enumerate(used_loops)}
+    loops = [dims.get(loop, ir.AffineExpr.get_constant(0)) for loop in range(maps[0].n_dims)]
     return [
-        ir.AffineMap.get(len(found), 0, [item.compose(ir.AffineMap.get(len(found), 0, loops)) for item in map_.results])
+        ir.AffineMap.get(
+            len(used_loops), 0, [item.compose(ir.AffineMap.get(len(used_loops), 0, loops)) for item in map_.results]
+        )
         for map_ in maps
     ]
 
@@ -131,8 +135,8 @@ def _elements(operand: ir.Value, map_: ir.AffineMap, sizes: Sequence[int]) -> tu
     empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
     generic, body = create_generic([], [empty], [ir.AffineMap.get_identity(len(loops))])
     with ir.InsertionPoint(body):
-        known = {loop: create_loop_index(place) for place, loop in enumerate(loops)}
-        indices = [_computed(item, known) for item in map_.results]
+        loop_indices = {loop: create_loop_index(place) for place, loop in enumerate(loops)}
+        indices = [_computed(item, loop_indices) for item in map_.results]
         element = ir.Operation.create("tensor.extract", results=[type_.element_type], operands=[operand, *indices])
         ir.Operation.create("linalg.yield", operands=element.results)
     return generic.results[0], ir.AffineMap.get(map_.n_dims, 0, [ir.AffineExpr.get_dim(loop) for loop in loops])
@@ -144,13 +148,13 @@ def _loops(item: ir.AffineExpr) -> list[int]:
     return [*_loops(item.lhs), *_loops(item.rhs)] if isinstance(item, ir.AffineBinaryExpr) else []
 
 
-def _computed(item: ir.AffineExpr, known: dict[int, ir.Value]) -> ir.Value:
+def _computed(item: ir.AffineExpr, loop_indices: dict[int, ir.Value]) -> ir.Value:
     """Returns an index, at the insertion point."""
     if isinstance(item, ir.AffineDimExpr):
-        return known[item.position]
+        return loop_indices[item.position]
     if isinstance(item, ir.AffineConstantExpr):
         return arith.constant(ir.IndexType.get(), ir.IntegerAttr.get(ir.IndexType.get(), item.value))
     assert isinstance(item, ir.AffineBinaryExpr)  # of the readable ones
-    left, right = _computed(item.lhs, known), _computed(item.rhs, known)
+    left, right = _computed(item.lhs, loop_indices), _computed(item.rhs, loop_indices)
     name = _QUOTIENTS.get(type(item)) or ("arith.addi" if isinstance(item, ir.AffineAddExpr) else "arith.muli")
     return ir.Operation.create(name, results=[left.type], operands=[left, right]).results[0]

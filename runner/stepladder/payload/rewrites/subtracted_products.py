@@ -31,16 +31,16 @@ def _subtract_negated(op: ir.Operation) -> None:
     last = producer(end.operands[0]) if len(end.operands) == 1 else None
     if last is None or last.name != "arith.addf" or last.block != body:
         return
-    for held, negated in (list(last.operands), list(reversed(list(last.operands)))):
-        negation = producer(negated)
-        if held != body.arguments[len(body.arguments) - 1] or negation is None or negation.name != "arith.negf":
+    for sums, term in (list(last.operands), list(reversed(list(last.operands)))):
+        negation = producer(term)
+        if sums != body.arguments[len(body.arguments) - 1] or negation is None or negation.name != "arith.negf":
             continue
         product = producer(negation.operands[0])
         if product is None or product.name not in _PRODUCTS or product.block != body:
             continue
         with ir.InsertionPoint(last), last.location:
-            made = ir.Operation.create("arith.subf", results=[held.type], operands=[held, negation.operands[0]])
-        last.results[0].replace_all_uses_with(made.results[0])
+            difference = ir.Operation.create("arith.subf", results=[sums.type], operands=[sums, negation.operands[0]])
+        last.results[0].replace_all_uses_with(difference.results[0])
         last.erase()
         if not list(negation.results[0].uses):
             negation.erase()
@@ -82,10 +82,10 @@ def _separate(op: ir.Operation, subtraction: ir.Operation) -> None:
         start = producer(output)
         # The scalar of a splat tensor, or None; a buffer is read as the output.
         number = start.operands[0] if start is not None and start.name == "linalg.fill" else None
-        given = [sums if is_buffer else op.results[0], *([] if is_buffer or number is not None else [output])]
-        difference, body = create_generic(given, [empty], [identity] * (len(given) + 1))
-        right, held, *_ = body.arguments
-        left = held if number is None else number
+        inputs = [sums if is_buffer else op.results[0], *([] if is_buffer or number is not None else [output])]
+        difference, body = create_generic(inputs, [empty], [identity] * (len(inputs) + 1))
+        right, initial, *_ = body.arguments
+        left = initial if number is None else number
         with ir.InsertionPoint(body):
             scalar = ir.Operation.create(subtraction.name, results=[type_.element_type], operands=[left, right])
             ir.Operation.create("linalg.yield", operands=scalar.results)

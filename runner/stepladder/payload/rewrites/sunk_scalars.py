@@ -41,10 +41,10 @@ def _chain(value: ir.Value, block: ir.Block) -> list[ir.Operation]:
         return []
     if op.name != _ELEMENT and not op.name.startswith(_COMPUTED):
         return []
-    found: list[ir.Operation] = []
+    ops: list[ir.Operation] = []
     for operand in op.operands:
-        found += [item for item in _chain(operand, block) if item not in found]
-    return [*found, op]
+        ops += [item for item in _chain(operand, block) if item not in ops]
+    return [*ops, op]
 
 
 def _sink_into(op: ir.Operation, block: ir.Block) -> None:
@@ -57,11 +57,11 @@ def _sink_into(op: ir.Operation, block: ir.Block) -> None:
     if not chain:
         return
     users = [inner for inner in walk(op) if inner != op]
-    known = clone_ops(chain, {}, ir.InsertionPoint.at_block_begin(body))
+    clones = clone_ops(chain, {}, ir.InsertionPoint.at_block_begin(body))
     for inner in users:
         for place, operand in enumerate(inner.operands):
-            if operand in known:
-                inner.operands[place] = known[operand]
+            if operand in clones:
+                inner.operands[place] = clones[operand]
     _drop(chain)
 
 
@@ -94,8 +94,8 @@ def _replace_choice(op: ir.Operation) -> None:
         empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
         generic, body = create_generic(values, [empty], [ir.AffineMap.get_identity(type_.rank)] * 3)
         with ir.InsertionPoint(body):
-            chosen = arith.select(condition, *list(body.arguments)[:2])
-            ir.Operation.create("linalg.yield", operands=[chosen])
+            value = arith.select(condition, *list(body.arguments)[:2])
+            ir.Operation.create("linalg.yield", operands=[value])
     op.results[0].replace_all_uses_with(generic.results[0])
     op.erase()
     _sink_into(generic, block)

@@ -46,10 +46,10 @@ def lower(function: ir.Operation) -> None:
     try:
         passmanager.PassManager.parse(f"{function.name}({','.join(_PASSES)})").run(function)
     except ir.MLIRError as error:
-        found = from_error(error)
-        message = found[0].message if found else "a pass failed"
+        messages = from_error(error)
+        message = messages[0].message if messages else "a pass failed"
         refusal = refuse((_ops(function) or [function])[0], f"TOSA is not lowered to linalg: {message}", _ACCEPTED)
-        refusal.location = (found[0].location if found else "") or refusal.location
+        refusal.location = (messages[0].location if messages else "") or refusal.location
         raise refusal from None
     for op in _ops(function):
         raise refuse(op, f"'{op.name}' is not lowered to linalg", _ACCEPTED)

@@ -52,8 +52,8 @@ def _in_all(loop: ir.Operation) -> int:
     """Returns how often the body of a loop, or of the deepest nest in it, runs; loops without constant bounds count as
     one iteration."""
     inner = [item.operation for block in loop.regions[0].blocks for item in block.operations]
-    nested = [_in_all(op) for op in inner if op.name == "scf.for"]
-    return max(1, len(_iterations(loop))) * max(nested, default=1)
+    iterations = [_in_all(op) for op in inner if op.name == "scf.for"]
+    return max(1, len(_iterations(loop))) * max(iterations, default=1)
 
 
 def _is_of_buffers(op: ir.Operation) -> bool:
@@ -98,9 +98,9 @@ def _replace(loop: ir.Operation, iterations: range) -> None:
             counter = ir.Operation.create(
                 "arith.constant", results=[type_], attributes={"value": ir.IntegerAttr.get(type_, number)}
             )
-            known: dict[ir.Value, ir.Value] = dict(zip(block.arguments, [counter.results[0], *values]))
-            new = clone_ops(ops, known, ir.InsertionPoint(loop))
-            values = [new.get(value, known.get(value, value)) for value in end.operands]
+            mapping: dict[ir.Value, ir.Value] = dict(zip(block.arguments, [counter.results[0], *values]))
+            new = clone_ops(ops, mapping, ir.InsertionPoint(loop))
+            values = [new.get(value, mapping.get(value, value)) for value in end.operands]
     for result, value in zip(loop.results, values):
         result.replace_all_uses_with(value)
     loop.erase()

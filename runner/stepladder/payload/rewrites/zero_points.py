@@ -47,7 +47,7 @@ def expand(function: ir.Operation) -> list[ir.Value]:
     """
     if len(function.regions[0].blocks) != 1:
         return []
-    found: list[ir.Value] = []
+    products: list[ir.Value] = []
     for op in [item.operation for item in function.regions[0].blocks[0].operations]:
         if not op.name.startswith("linalg.") or len(op.regions) != 1 or op.name in ("linalg.fill", "linalg.index"):
             continue
@@ -64,8 +64,8 @@ def expand(function: ir.Operation) -> list[ir.Value]:
         if is_quantized and factors is None:
             raise refuse(op, f"{op.name} has zero points of another form, or is on buffers", _ACCEPTED)
         if factors is not None and (bodies.factors(item) is None or any(map(_is_shifted, factors))):
-            found += _rewrite(item, factors)
-    return found
+            products += _rewrite(item, factors)
+    return products
 
 
 def _is_shifted(factor: ShiftedFactor) -> bool:
@@ -86,23 +86,23 @@ def _rewrite(item: bodies.Structured, factors: tuple[ShiftedFactor, ShiftedFacto
     op = item.op
     cone = _cone(op)
     with ir.InsertionPoint(op), op.location:
-        stored = [_stored(factor.number) for factor in factors]
-        product = _contraction(item, factors, stored)
+        operands = [_stored(factor.number) for factor in factors]
+        product = _contraction(item, factors, operands)
         zeros = [_zero_point(factor.number) for factor in factors]
         if any(factor.zero is not None for factor in factors):
-            terms, result = _less_given(item, product, factors, stored, zeros)
+            terms, result = _less_given(item, product, factors, operands, zeros)
         else:
             sums = [
-                _term(item, factors[0], stored[0], zeros[0], zeros[1]),
-                _term(item, factors[1], stored[1], 0, zeros[0]),
+                _term(item, factors[0], operands[0], zeros[0], zeros[1]),
+                _term(item, factors[1], operands[1], 0, zeros[0]),
             ]
             corrections = [(factor, term) for factor, term in zip(factors, sums) if term is not None]
             terms = [term for _, term in corrections]
             result = _corrected(item, product, corrections) if corrections else product
     op.results[0].replace_all_uses_with(result)
-    for other in reversed([each.operation for each in op.block.operations]):
-        if other in cone and not any(list(value.uses) for value in other.results):
-            other.erase()
+    for inner_op in reversed([inner.operation for inner in op.block.operations]):
+        if inner_op in cone and not any(list(value.uses) for value in inner_op.results):
+            inner_op.erase()
     return terms
 
 
@@ -115,10 +115,10 @@ def _less_given(
 ) -> tuple[list[ir.Value], ir.Value]:
     """Returns the sums of both factors that zero points of the other one need, and the product less the corrections,
     where zero points are no constants."""
-    needed = [constants[1 - number] != 0 or factors[1 - number].zero is not None for number in range(2)]
+    is_needed_by_factor = [constants[1 - number] != 0 or factors[1 - number].zero is not None for number in range(2)]
     sums = [
         _term(item, factor, numbers, 0, 1) if is_needed else None
-        for factor, numbers, is_needed in zip(factors, stored, needed)
+        for factor, numbers, is_needed in zip(factors, stored, is_needed_by_factor)
     ]
     inputs: list[tuple[ir.Value, Sequence[int | None]]] = [(product, item.maps[-1])]
     inputs += [(term, _kept(item, factor)) for factor, term in zip(factors, sums) if term is not None]
@@ -126,28 +126,31 @@ def _less_given(
     loops = item.maps[-1]
     maps = [_map(len(loops), [None if loop is None else loops.index(loop) for loop in axes]) for _, axes in inputs]
     empty = _empty(list(ir.ShapedType(product.type).shape), SUMS)
-    whole = ir.AffineMap.get_identity(len(loops))
-    made, body = create_generic([value for value, _ in inputs], [empty], [whole, *maps[1:], whole])
+    identity = ir.AffineMap.get_identity(len(loops))
+    generic, body = create_generic([value for value, _ in inputs], [empty], [identity, *maps[1:], identity])
     with ir.InsertionPoint(body):
         value, *rest = list(body.arguments)[:-1]
         totals = [rest.pop(0) if term is not None else None for term in sums]
-        zeros = [_sum_of(constant, rest.pop(0) if each.zero else None) for constant, each in zip(constants, factors)]
+        zeros = [
+            _sum_of(constant, rest.pop(0) if shifted_factor.zero else None)
+            for constant, shifted_factor in zip(constants, factors)
+        ]
         for total, zero in zip(totals, reversed(zeros)):
             if total is not None and zero is not None:
                 value = arith.subi(value, arith.muli(total, zero))
         if zeros[0] is not None and zeros[1] is not None:
-            both = arith.muli(arith.muli(zeros[0], zeros[1]), _integer(_length(item)))
-            value = arith.addi(value, both)
+            product_of_zeros = arith.muli(arith.muli(zeros[0], zeros[1]), _integer(_length(item)))
+            value = arith.addi(value, product_of_zeros)
         _yield(value)
-    return [term for term in sums if term is not None], made.results[0]
+    return [term for term in sums if term is not None], generic.results[0]
 
 
 def _sum_of(constant: int, zero: ir.Value | None) -> ir.Value | None:
     """Returns a zero point in the type of sums: a constant and a scalar; None for 0."""
     if zero is None:
         return _integer(constant) if constant else None
-    wide = zero if str(zero.type) == SUMS else _extended(zero)
-    return arith.addi(wide, _integer(constant)) if constant else wide
+    number = zero if str(zero.type) == SUMS else _extended(zero)
+    return arith.addi(number, _integer(constant)) if constant else number
 
 
 def _kept(item: bodies.Structured, factor: ShiftedFactor) -> list[int]:
@@ -157,14 +160,14 @@ def _kept(item: bodies.Structured, factor: ShiftedFactor) -> list[int]:
 
 def _cone(op: ir.Operation) -> set[ir.Operation]:
     """Returns an op on tensors and those that make what it reads."""
-    found: set[ir.Operation] = set()
+    ops: set[ir.Operation] = set()
     pending: list[ir.Operation | None] = [op]
     while pending:
-        each = pending.pop()
-        if each is not None and each not in found and not each.name.startswith("bufferization."):
-            found.add(each)
-            pending += map(producer, each.operands)
-    return found
+        definition = pending.pop()
+        if definition is not None and definition not in ops and not definition.name.startswith("bufferization."):
+            ops.add(definition)
+            pending += map(producer, definition.operands)
+    return ops
 
 
 def _zero_point(number: ShiftedNumber) -> int:
@@ -177,11 +180,11 @@ def _stored(number: ShiftedNumber) -> ir.Value:
     value = number.source
     if number.is_unsigned:
         identity = ir.AffineMap.get_identity(ir.RankedTensorType(value.type).rank)
-        made, body = create_generic([value], [_empty(list(ir.ShapedType(value.type).shape), "i8")], [identity] * 2)
+        generic, body = create_generic([value], [_empty(list(ir.ShapedType(value.type).shape), "i8")], [identity] * 2)
         with ir.InsertionPoint(body):
             sign = arith.constant(body.arguments[0].type, SIGN)
             _yield(arith.xori(body.arguments[0], sign))
-        value = made.results[0]
+        value = generic.results[0]
     for op in number.path:
         value = _in_shape_of(op, value)
     return value
@@ -200,10 +203,10 @@ def _in_shape_of(op: ir.Operation, value: ir.Value) -> ir.Value:
     maps = indexing_maps(op)
     if maps[place] == maps[-1]:
         return value
-    made, body = create_generic([value], [_empty(shape, "i8")], [maps[place], maps[-1]])
+    generic, body = create_generic([value], [_empty(shape, "i8")], [maps[place], maps[-1]])
     with ir.InsertionPoint(body):
         _yield(body.arguments[0])
-    return made.results[0]
+    return generic.results[0]
 
 
 def _contraction(item: bodies.Structured, factors: Sequence[ShiftedFactor], stored: Sequence[ir.Value]) -> ir.Value:
@@ -211,16 +214,16 @@ def _contraction(item: bodies.Structured, factors: Sequence[ShiftedFactor], stor
     name = item.op.name.replace("quantized_", "")
     (output,) = item.outputs
     if name in ("linalg.matmul", "linalg.batch_matmul"):
-        kept = {"indexing_maps": item.op.attributes["indexing_maps"]} if name == item.op.name else {}
-        return create_named_op(name, stored, output, kept).results[0]
+        attributes = {"indexing_maps": item.op.attributes["indexing_maps"]} if name == item.op.name else {}
+        return create_named_op(name, stored, output, attributes).results[0]
     count = len(item.sizes)
     maps = [_map(count, factor.loops) for factor in factors]
-    made, body = create_generic(stored, [output], [*maps, _map(count, item.maps[-1])])
+    generic, body = create_generic(stored, [output], [*maps, _map(count, item.maps[-1])])
     with ir.InsertionPoint(body):
         a, b, so_far = body.arguments
         product = arith.muli(_extended(a), _extended(b))
         _yield(arith.addi(so_far, product))
-    return made.results[0]
+    return generic.results[0]
 
 
 def _term(item: bodies.Structured, factor: ShiftedFactor, stored: ir.Value, zero: int, scale: int) -> ir.Value | None:
@@ -230,18 +233,18 @@ def _term(item: bodies.Structured, factor: ShiftedFactor, stored: ir.Value, zero
     """
     if scale == 0:
         return None
-    kept = _kept(item, factor)
-    order = kept + [loop for loop in factor.loops if loop is not None and loop not in kept]
+    loops = _kept(item, factor)
+    order = loops + [loop for loop in factor.loops if loop is not None and loop not in loops]
     source = _map(len(order), [None if loop is None else order.index(loop) for loop in factor.loops])
-    empty = _empty([item.sizes[loop] for loop in kept], SUMS)
+    empty = _empty([item.sizes[loop] for loop in loops], SUMS)
     zeros = create_named_op("linalg.fill", [_integer(0)], empty).results[0]
-    made, body = create_generic([stored], [zeros], [source, _map(len(order), range(len(kept)))])
+    generic, body = create_generic([stored], [zeros], [source, _map(len(order), range(len(loops)))])
     with ir.InsertionPoint(body):
         value, so_far = body.arguments
         value = _extended(value)
         value = arith.subi(value, _integer(zero)) if zero else value
         _yield(arith.addi(so_far, arith.muli(value, _integer(scale))))
-    return made.results[0]
+    return generic.results[0]
 
 
 def _corrected(
@@ -254,15 +257,15 @@ def _corrected(
         _map(rank, [place for place, loop in enumerate(loops) if loop is not None and loop in factor.loops])
         for factor, _ in corrections
     ]
-    whole = ir.AffineMap.get_identity(rank)
+    identity = ir.AffineMap.get_identity(rank)
     empty = _empty(list(ir.ShapedType(product.type).shape), SUMS)
-    made, body = create_generic([product, *(term for _, term in corrections)], [empty], [whole, *maps, whole])
+    generic, body = create_generic([product, *(term for _, term in corrections)], [empty], [identity, *maps, identity])
     with ir.InsertionPoint(body):
         value, *terms, _ = body.arguments
         for term in terms:
             value = arith.subi(value, term)
         _yield(value)
-    return made.results[0]
+    return generic.results[0]
 
 
 def _map(count: int, loops: Iterable[int | None]) -> ir.AffineMap:

@@ -58,7 +58,7 @@ def rewrite(module: ir.Module) -> None:
         op.erase()
 
 
-def _rounded(factor: Tensor, wanted: str) -> Tensor:
+def _rounded(factor: Tensor, type_: str) -> Tensor:
     """Returns a factor in the type of an algorithm, if that has fewer bits."""
-    is_narrower = wanted in _ROUNDED and bits_of_name(wanted) < bits_of_name(str(factor.element))
-    return factor.convert(ir.Type.parse(wanted)) if is_narrower else factor
+    is_narrower = type_ in _ROUNDED and bits_of_name(type_) < bits_of_name(str(factor.element))
+    return factor.convert(ir.Type.parse(type_)) if is_narrower else factor

@@ -126,9 +126,9 @@ class Tensor:
 
     def _compared(self, direction: str, other: Tensor | Number) -> Tensor:
         truth = ir.RankedTensorType.get(self.shape, ir.IntegerType.get_signless(1))
-        wanted = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
-        compared = created("stablehlo.compare", truth, self.value, self.like(other).value, comparison_direction=wanted)
-        return Tensor(compared)
+        attribute = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
+        result = created("stablehlo.compare", truth, self.value, self.like(other).value, comparison_direction=attribute)
+        return Tensor(result)
 
     def __lt__(self, other: Tensor | Number) -> Tensor:
         return self._compared("LT", other)
@@ -207,7 +207,7 @@ class Tensor:
             return self
         type_ = ir.RankedTensorType.get(list(sizes), self.element)
         ends = [start + size for start, size in zip(starts, sizes)]
-        reduced = created(
+        part = created(
             "stablehlo.slice",
             type_,
             self.value,
@@ -215,7 +215,7 @@ class Tensor:
             limit_indices=integers(ends),
             strides=integers([1] * len(ends)),
         )
-        return Tensor(reduced)
+        return Tensor(part)
 
     def convert(self, element: ir.Type) -> Tensor:
         """Returns the elements in another element type.
@@ -243,10 +243,10 @@ class Tensor:
             attributes={"dimensions": integers(axes)},
             regions=1,
         )
-        one = ir.RankedTensorType.get([], self.element)
-        body = op.regions[0].blocks.append(one, one)
+        scalar_type = ir.RankedTensorType.get([], self.element)
+        body = op.regions[0].blocks.append(scalar_type, scalar_type)
         with ir.InsertionPoint(body):
-            ir.Operation.create("stablehlo.return", operands=[created(fold, one, *body.arguments)])
+            ir.Operation.create("stablehlo.return", operands=[created(fold, scalar_type, *body.arguments)])
         return Tensor(op.results[0])
 
     def sum(self, axes: Sequence[int]) -> Tensor:
@@ -268,8 +268,8 @@ def constant(value: Number, shape: Sequence[int], element: ir.Type) -> Tensor:
     """
     type_ = ir.RankedTensorType.get(list(shape), element)
     is_float = isinstance(element, ir.FloatType)
-    one = ir.FloatAttr.get(element, float(value)) if is_float else ir.IntegerAttr.get(element, int(value))
-    return Tensor(created("stablehlo.constant", type_, value=ir.DenseElementsAttr.get_splat(type_, one)))
+    element_attribute = ir.FloatAttr.get(element, float(value)) if is_float else ir.IntegerAttr.get(element, int(value))
+    return Tensor(created("stablehlo.constant", type_, value=ir.DenseElementsAttr.get_splat(type_, element_attribute)))
 
 
 def iota(shape: Sequence[int], axis: int, bits: int = 32) -> Tensor:
@@ -301,10 +301,10 @@ def where(condition: Tensor, x: Tensor | Number, y: Tensor | Number) -> Tensor:
         condition: booleans.
         x: taken where they are true; `y`: elsewhere; not both are scalars.
     """
-    known = x if isinstance(x, Tensor) else y
-    assert isinstance(known, Tensor)
-    x, y = known.like(x), known.like(y)
-    return Tensor(created("stablehlo.select", known.value.type, condition.value, x.value, y.value))
+    tensor = x if isinstance(x, Tensor) else y
+    assert isinstance(tensor, Tensor)
+    x, y = tensor.like(x), tensor.like(y)
+    return Tensor(created("stablehlo.select", tensor.value.type, condition.value, x.value, y.value))
 
 
 def concatenate(parts: Sequence[Tensor], axis: int) -> Tensor:
@@ -338,15 +338,15 @@ def gather(
         (..., axes of a slice).
     """
     batch = indices.shape[:-1]
-    kept = [size for size, left_out in zip(sizes, is_collapsed) if not left_out]
-    offsets = range(len(batch), len(batch) + len(kept))
-    collapsed = [axis for axis, left_out in enumerate(is_collapsed) if left_out]
+    kept_sizes = [size for size, left_out in zip(sizes, is_collapsed) if not left_out]
+    offsets = range(len(batch), len(batch) + len(kept_sizes))
+    collapsed_axes = [axis for axis, left_out in enumerate(is_collapsed) if left_out]
     numbers = ir.Attribute.parse(
-        f"#stablehlo.gather<offset_dims = {list(offsets)}, collapsed_slice_dims = {collapsed}, "
+        f"#stablehlo.gather<offset_dims = {list(offsets)}, collapsed_slice_dims = {collapsed_axes}, "
         f"start_index_map = {list(axes)}, index_vector_dim = {len(batch)}>"
     )
-    type_ = ir.RankedTensorType.get([*batch, *kept], x.element)
-    sliced = created(
+    type_ = ir.RankedTensorType.get([*batch, *kept_sizes], x.element)
+    value = created(
         "stablehlo.gather", type_, x.value, indices.value, dimension_numbers=numbers, slice_sizes=integers(sizes)
     )
-    return Tensor(sliced)
+    return Tensor(value)

@@ -52,18 +52,18 @@ class Known:
             return None
         if not isinstance(type_.element_type, ir.IntegerType):
             return None
-        found = self._of(owner.operation)
-        return None if found is None else _wrapped(found, type_.element_type)
+        number = self._of(owner.operation)
+        return None if number is None else _wrapped(number, type_.element_type)
 
     def _of(self, op: ir.Operation) -> int | None:
         if op.name == "stablehlo.constant":
             return int(ir.DenseIntElementsAttr(op.attributes["value"])[0])
-        given = [self.number(operand) for operand in op.operands]
+        operands = [self.number(operand) for operand in op.operands]
         name = op.name.removeprefix("stablehlo.")
-        if name == "select" and given[0] is not None:
-            return given[1] if given[0] else given[2]
-        numbers = [item for item in given if item is not None]
-        if len(numbers) < len(given) or not numbers:
+        if name == "select" and operands[0] is not None:
+            return operands[1] if operands[0] else operands[2]
+        numbers = [item for item in operands if item is not None]
+        if len(numbers) < len(operands) or not numbers:
             return None
         if op.name in _MOVES:
             return numbers[0]

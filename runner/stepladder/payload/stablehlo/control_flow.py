@@ -27,8 +27,8 @@ def unroll(module: ir.Module) -> None:
         StepladderError: a loop that depends on data, or of too many iterations.
     """
     created_ops = 0
-    while found := walk(module, *_NAMES):
-        op = found[0]  # the outermost one
+    while ops := walk(module, *_NAMES):
+        op = ops[0]  # the outermost one
         with ir.InsertionPoint(op), op.location:
             values, count = _iterated(op) if op.name == "stablehlo.while" else _selected(op)
         for result, value in zip(op.results, values):
@@ -47,10 +47,10 @@ def unroll(module: ir.Module) -> None:
 def _iterated(op: ir.Operation) -> tuple[list[ir.Value], int]:
     """Copies the body of a loop before it, once for each iteration; returns the results, and how many ops are made."""
     condition, body = (region.blocks[0] for region in op.regions)
-    values, known, created_ops = list(op.operands), Known(), 0
+    values, numbers, created_ops = list(op.operands), Known(), 0
     for _ in range(MAX_ITERATIONS + 1):
-        count, (decided,) = _copied(condition, values, op)
-        is_next = known.number(decided)
+        count, (is_next_value,) = _copied(condition, values, op)
+        is_next = numbers.number(is_next_value)
         if is_next is None:
             raise StepladderError(
                 "'stablehlo.while' is a loop whose number of iterations depends on data",
@@ -69,10 +69,10 @@ def _iterated(op: ir.Operation) -> tuple[list[ir.Value], int]:
     )
 
 
-def _copied(block: ir.Block, values: list[ir.Value], before: ir.Operation) -> tuple[int, list[ir.Value]]:
+def _copied(block: ir.Block, values: list[ir.Value], anchor: ir.Operation) -> tuple[int, list[ir.Value]]:
     """Copies the ops of a block before an op; returns how many there are, and what the block returns."""
     *ops, end = [item.operation for item in block.operations]
-    new = clone_ops(ops, dict(zip(block.arguments, values)), ir.InsertionPoint(before))
+    new = clone_ops(ops, dict(zip(block.arguments, values)), ir.InsertionPoint(anchor))
     return len(ops), [new.get(value, value) for value in end.operands]
 
 
@@ -83,19 +83,19 @@ def _selected(op: ir.Operation) -> tuple[list[ir.Value], int]:
     """
     index, created_ops = op.operands[0], 0
     branches = []
-    taken = Known().number(index)
+    branch_number = Known().number(index)
     regions = list(op.regions)
     if op.name == "stablehlo.if":
         regions.reverse()  # that of a true condition is the first, and the last one is taken by any other index than 0
-    if taken is not None:
-        regions = [regions[taken if 0 <= taken < len(regions) else -1]]
+    if branch_number is not None:
+        regions = [regions[branch_number if 0 <= branch_number < len(regions) else -1]]
     for region in regions:
         count, values = _copied(region.blocks[0], [], op)
         created_ops += count
         branches.append([Tensor(value) for value in values])
     results = branches[-1]
-    chosen = Tensor(index)
+    number_of_branch = Tensor(index)
     for number, branch in reversed(list(enumerate(branches[:-1]))):
-        is_taken = chosen.equals(number)
-        results = [where(is_taken, one, other) for one, other in zip(branch, results)]
+        is_taken = number_of_branch.equals(number)
+        results = [where(is_taken, left, right) for left, right in zip(branch, results)]
     return [result.value for result in results], created_ops

@@ -72,8 +72,8 @@ def rewrite(module: ir.Module) -> None:
     """
     for op in walk(module, *(f"made.{name}" for name in _MADE)):
         with ir.InsertionPoint(op), op.location:
-            computed = _computed(op.name.removeprefix("made."), Tensor(op.operands[0]))
-        op.results[0].replace_all_uses_with(computed.value)
+            tensor = _computed(op.name.removeprefix("made."), Tensor(op.operands[0]))
+        op.results[0].replace_all_uses_with(tensor.value)
         op.erase()
 
 

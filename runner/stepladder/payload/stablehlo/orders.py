@@ -38,8 +38,8 @@ def rewrite(module: ir.Module) -> None:
     for op in walk(module, "stablehlo.compare"):
         if "compare_type" in op.attributes and "TOTALORDER" in str(op.attributes["compare_type"]):
             with ir.InsertionPoint(op), op.location:
-                ordered = _totally_ordered(op)
-            op.results[0].replace_all_uses_with(ordered.value)
+                tensor = _totally_ordered(op)
+            op.results[0].replace_all_uses_with(tensor.value)
             op.erase()
 
 
@@ -60,23 +60,23 @@ def _sorted(op: ir.Operation) -> list[Tensor]:
     _check(op, tensors[0].shape[axis])
     order = [item for item in range(len(tensors[0].shape)) if item != axis] + [axis]
     back = [order.index(item) for item in range(len(order))]
-    moved = [tensor.transpose(order) for tensor in tensors]
-    shape = moved[0].shape
-    wide, rank = [*shape, shape[-1]], len(shape)
+    rows = [tensor.transpose(order) for tensor in tensors]
+    shape = rows[0].shape
+    pair_shape, rank = [*shape, shape[-1]], len(shape)
     # of the element whose index it is, and of the others; equal elements keep their order
-    here, other = iota(wide, rank - 1), iota(wide, rank)
-    is_behind = other < here
+    place, other_place = iota(pair_shape, rank - 1), iota(pair_shape, rank)
+    is_behind = other_place < place
     operands = []
-    for tensor in moved:
-        mine = tensor.expand(wide, range(rank))
-        others = tensor.expand(wide, [*range(rank - 1), rank])
-        operands += [where(is_behind, mine, others), where(is_behind, others, mine)]
+    for tensor in rows:
+        element = tensor.expand(pair_shape, range(rank))
+        other_elements = tensor.expand(pair_shape, [*range(rank - 1), rank])
+        operands += [where(is_behind, element, other_elements), where(is_behind, other_elements, element)]
     # Of two elements, the one behind is asked whether it is before the other one.
     block = op.regions[0].blocks[0]
-    is_before = _elementwise(block, operands, wide) ^ is_behind
+    is_before = _elementwise(block, operands, pair_shape) ^ is_behind
     # Of a comparison such as GE, which is true of equal elements, no element is before itself.
-    places = _counted(is_before if _is_strict(block) else is_before & ~here.equals(other))
-    return [result.transpose(back) for result in _at(moved, places, shape[-1])]
+    places = _counted(is_before if _is_strict(block) else is_before & ~place.equals(other_place))
+    return [result.transpose(back) for result in _at(rows, places, shape[-1])]
 
 
 def _is_strict(block: ir.Block) -> bool:
@@ -113,9 +113,9 @@ def _at(tensors: list[Tensor], places: Tensor, count: int) -> list[Tensor]:
 def _numbers(places: Tensor, count: int) -> Tensor:
     """Returns the indices of the elements at the first positions; arguments as of `_at`."""
     shape, rank = places.shape, len(places.shape)
-    wide = [*shape[:-1], count, shape[-1]]
-    is_there = places.expand(wide, [*range(rank - 1), rank]).equals(iota(wide, rank - 1))
-    return where(is_there, iota(wide, rank), 0).sum([rank])
+    table_shape = [*shape[:-1], count, shape[-1]]
+    is_there = places.expand(table_shape, [*range(rank - 1), rank]).equals(iota(table_shape, rank - 1))
+    return where(is_there, iota(table_shape, rank), 0).sum([rank])
 
 
 def _taken(x: Tensor, indices: Tensor) -> Tensor:
@@ -125,27 +125,27 @@ def _taken(x: Tensor, indices: Tensor) -> Tensor:
     for size in batch:
         rows *= size
     flat = indices.reshape([rows, count]) + iota([rows, count], 0) * extent
-    found = gather(x.reshape([rows * extent]), flat.reshape([rows, count, 1]), [0], [1], [True])
-    return found.reshape([*batch, count])
+    elements = gather(x.reshape([rows * extent]), flat.reshape([rows, count, 1]), [0], [1], [True])
+    return elements.reshape([*batch, count])
 
 
 def _elementwise(block: ir.Block, operands: list[Tensor], shape: list[int]) -> Tensor:
     """Returns what a body of single elements computes, of many."""
-    known: dict[ir.Value, Tensor] = dict(zip(block.arguments, operands))
+    tensors: dict[ir.Value, Tensor] = dict(zip(block.arguments, operands))
     *ops, end = [item.operation for item in block.operations]
     for op in ops:
         if op.name not in _ELEMENTWISE:
             raise StepladderError(f"a sort by a function with '{op.name}'", location=location_text(op.location))
         type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(op.results[0].type).element_type)
         attributes = attributes_of(op)
-        given = [known[operand].value if operand in known else operand for operand in op.operands]
-        given = [item if Tensor(item).shape else Tensor(item).expand(shape, []).value for item in given]
+        values = [tensors[operand].value if operand in tensors else operand for operand in op.operands]
+        values = [item if Tensor(item).shape else Tensor(item).expand(shape, []).value for item in values]
         if op.name == "stablehlo.constant":
             value = ir.DenseElementsAttr(attributes["value"]).get_splat_value()
             attributes["value"] = ir.DenseElementsAttr.get_splat(type_, value)
-        known[op.results[0]] = Tensor(created(op.name, type_, *given, **attributes))
+        tensors[op.results[0]] = Tensor(created(op.name, type_, *values, **attributes))
     (result,) = end.operands
-    return known[result] if result in known else Tensor(result).expand(shape, [])
+    return tensors[result] if result in tensors else Tensor(result).expand(shape, [])
 
 
 def _largest(op: ir.Operation) -> list[Tensor]:
@@ -153,11 +153,11 @@ def _largest(op: ir.Operation) -> list[Tensor]:
     order."""
     x = Tensor(op.operands[0])
     _check(op, x.shape[-1])
-    wide, rank = [*x.shape, x.shape[-1]], len(x.shape)
-    mine, others = x.expand(wide, range(rank)), x.expand(wide, [*range(rank - 1), rank])
-    is_before = _less(mine, others)
-    is_equal = ~_less(others, mine) & ~is_before
-    places = _counted(is_before | (is_equal & (iota(wide, rank) < iota(wide, rank - 1))))
+    pair_shape, rank = [*x.shape, x.shape[-1]], len(x.shape)
+    element, other_elements = x.expand(pair_shape, range(rank)), x.expand(pair_shape, [*range(rank - 1), rank])
+    is_before = _less(element, other_elements)
+    is_equal = ~_less(other_elements, element) & ~is_before
+    places = _counted(is_before | (is_equal & (iota(pair_shape, rank) < iota(pair_shape, rank - 1))))
     count = Tensor(op.results[0]).shape[-1]
     indices = _numbers(places, count)
     return [_taken(x, indices), indices.convert(Tensor(op.results[1]).element)]
@@ -168,8 +168,8 @@ def _less(x: Tensor, y: Tensor) -> Tensor:
     if not isinstance(x.element, ir.FloatType):
         return x < y
     is_zero = x.equals(0.0) & y.equals(0.0)
-    one = constant(1.0, x.shape, x.element)
-    return (x < y) | (~x.is_nan() & y.is_nan()) | (is_zero & (one / x < 0.0) & (one / y > 0.0))
+    ones = constant(1.0, x.shape, x.element)
+    return (x < y) | (~x.is_nan() & y.is_nan()) | (is_zero & (ones / x < 0.0) & (ones / y > 0.0))
 
 
 def _totally_ordered(op: ir.Operation) -> Tensor:

@@ -101,8 +101,8 @@ def _broadcast(value: ir.Value, shape: Sequence[int], axes: Sequence[int]) -> ir
 
 def _compare(direction: str, left: ir.Value, right: ir.Value) -> ir.Value:
     type_ = ir.RankedTensorType.get(_tensor(left).shape, ir.IntegerType.get_signless(1))
-    wanted = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
-    return created("stablehlo.compare", type_, left, right, comparison_direction=wanted)
+    attribute = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
+    return created("stablehlo.compare", type_, left, right, comparison_direction=attribute)
 
 
 def _reduced(fold: str, value: ir.Value, start: ir.Value, axis: int) -> ir.Value:
@@ -148,12 +148,12 @@ def _replace_window(op: ir.Operation) -> None:
     axes = [axis for axis in range(rank) if windows[axis] > 1 or strides[axis] > 1 or around[axis] != (0, 0)]
     if any(before < 0 or after < 0 for before, after in around):
         return
-    running = len(axes) == 1 and windows[axes[0]] == shape[axes[0]] and strides[axes[0]] == 1
+    is_running = len(axes) == 1 and windows[axes[0]] == shape[axes[0]] and strides[axes[0]] == 1
     ends = (shape[axes[0]] - 1, 0) if axes else (0, 0)
-    if not (running and around[axes[0]] in (ends, ends[::-1])) and any(windows[axis] > _MAX_SLICES for axis in axes):
+    if not (is_running and around[axes[0]] in (ends, ends[::-1])) and any(windows[axis] > _MAX_SLICES for axis in axes):
         return
     with ir.InsertionPoint(op), op.location:
-        if running and around[axes[0]] in (ends, ends[::-1]):
+        if is_running and around[axes[0]] in (ends, ends[::-1]):
             value = _running(fold, value, start, axes[0], is_reverse=around[axes[0]] != ends)
         else:
             for axis in axes:
@@ -165,16 +165,16 @@ def _replace_window(op: ir.Operation) -> None:
 def _running(fold: str, value: ir.Value, start: ir.Value, axis: int, *, is_reverse: bool) -> ir.Value:
     """Returns the reduction of all elements up to each one along an axis, or from it on."""
     shape = list(_tensor(value).shape)
-    wide = [*shape[: axis + 1], *shape[axis:]]
-    repeated = _broadcast(value, wide, [number + (number >= axis) for number in range(len(shape))])
-    places = ir.RankedTensorType.get(wide, ir.IntegerType.get_signless(32))
+    pair_shape = [*shape[: axis + 1], *shape[axis:]]
+    rows = _broadcast(value, pair_shape, [number + (number >= axis) for number in range(len(shape))])
+    places = ir.RankedTensorType.get(pair_shape, ir.IntegerType.get_signless(32))
     of_result, of_element = (
         created("stablehlo.iota", places, iota_dimension=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number))
         for number in (axis, axis + 1)
     )
     is_taken = _compare("LE" if is_reverse else "GE", of_result, of_element)
-    taken = created("stablehlo.select", repeated.type, is_taken, repeated, _broadcast(start, wide, []))
-    return _reduced(fold, taken, start, axis + 1)
+    terms = created("stablehlo.select", rows.type, is_taken, rows, _broadcast(start, pair_shape, []))
+    return _reduced(fold, terms, start, axis + 1)
 
 
 def _along(
@@ -229,26 +229,26 @@ def _replace_places(op: ir.Operation) -> None:
     most = (1 << ir.IntegerType(index).width - (not is_unsigned)) - 1
     if shape[axis] > most + 1 or not _is_place_or_more(first_place):  # indices wrap, or the start's index comes first
         return
-    computed = ir.IntegerType.get_signless(32) if is_unsigned else index
-    largest = ir.IntegerAttr.get(computed, shape[axis] if is_unsigned else min(shape[axis], most))
+    place_type = ir.IntegerType.get_signless(32) if is_unsigned else index
+    largest = ir.IntegerAttr.get(place_type, shape[axis] if is_unsigned else min(shape[axis], most))
     with ir.InsertionPoint(op), op.location:
         fold = "stablehlo.maximum" if is_maximum else "stablehlo.minimum"
         extremum = _reduced(fold, value, start, axis)
-        others = [number for number in range(len(shape)) if number != axis]
-        is_place = _compare("EQ", value, _broadcast(extremum, shape, others))
+        other_axes = [number for number in range(len(shape)) if number != axis]
+        is_place = _compare("EQ", value, _broadcast(extremum, shape, other_axes))
         if isinstance(_tensor(value).element_type, ir.FloatType):
             is_place = created("stablehlo.or", is_place.type, is_place, _compare("NE", value, value))
         if is_unsigned:
-            type_ = ir.RankedTensorType.get(shape, computed)
+            type_ = ir.RankedTensorType.get(shape, place_type)
             places = created("stablehlo.iota", type_, iota_dimension=iota.attributes["iota_dimension"])
-        number = ir.RankedTensorType.get([], computed)
+        number = ir.RankedTensorType.get([], place_type)
         beyond = created("stablehlo.constant", number, value=ir.DenseElementsAttr.get_splat(number, largest))
-        held = created("stablehlo.select", places.type, is_place, places, _broadcast(beyond, shape, []))
-        first = _reduced("stablehlo.minimum", held, beyond, axis)
+        candidates = created("stablehlo.select", places.type, is_place, places, _broadcast(beyond, shape, []))
+        first = _reduced("stablehlo.minimum", candidates, beyond, axis)
         if is_unsigned:
             first = created("stablehlo.convert", op.results[1].type, first)
-    for result, reduced in zip(op.results, (extremum, first)):
-        result.replace_all_uses_with(reduced)
+    for result, replacement in zip(op.results, (extremum, first)):
+        result.replace_all_uses_with(replacement)
     op.erase()
 
 
@@ -262,8 +262,8 @@ def _is_least(start: ir.Value, *, is_maximum: bool) -> bool:
     if limits is None and element[0] == "i":
         bits = int(element[1:])
         limits = (str(-(1 << (bits - 1))), str((1 << (bits - 1)) - 1))
-    wanted = limits[not is_maximum] if limits else ""
-    return str(constant.attributes["value"]).startswith(f"dense<{wanted}>")
+    least = limits[not is_maximum] if limits else ""
+    return str(constant.attributes["value"]).startswith(f"dense<{least}>")
 
 
 def _is_place_or_more(start: ir.Value) -> bool:
@@ -289,14 +289,14 @@ def _directions(body: ir.Block, form: Sequence[tuple[str | int, ...]]) -> list[s
     """Returns the directions of the comparisons in a body of a form; nothing for another body."""
     inner = [item.operation for item in body.operations]
     # The arguments are the values and indices of one side, and those of the other.
-    known: dict[str | int, ir.Value] = dict(zip("aibj", body.arguments))
-    if len(inner) != len(form) or len(body.arguments) != len(known):
+    arguments: dict[str | int, ir.Value] = dict(zip("aibj", body.arguments))
+    if len(inner) != len(form) or len(body.arguments) != len(arguments):
         return []
     for number, (op, (name, *operands)) in enumerate(zip(inner, form)):
-        if op.name != name or list(op.operands) != [known[operand] for operand in operands]:
+        if op.name != name or list(op.operands) != [arguments[operand] for operand in operands]:
             return []
         if op.results:
-            known[number] = op.results[0]
+            arguments[number] = op.results[0]
     compares = [op for op in inner if op.name == "stablehlo.compare"]
     if any("TOTALORDER" in str(op.attributes["compare_type"]) for op in compares if "compare_type" in op.attributes):
         return []

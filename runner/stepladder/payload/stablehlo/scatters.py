@@ -39,8 +39,8 @@ def rewrite(module: ir.Module) -> None:
                 notes=["accepted: those of one tensor that set, add, multiply, or take the larger or smaller value"],
             )
         with ir.InsertionPoint(op), op.location:
-            scattered = _scattered(op, fold)
-        op.results[0].replace_all_uses_with(scattered.value)
+            tensor = _scattered(op, fold)
+        op.results[0].replace_all_uses_with(tensor.value)
         op.erase()
 
 
@@ -58,12 +58,12 @@ def _fold(op: ir.Operation) -> str | None:
 def _dimensions(attribute: ir.Attribute) -> tuple[dict[str, list[int]], int]:
     """Returns the lists of dimension numbers by name, and the axis of the indices that has their coordinates."""
     text = str(attribute)
-    found = {}
+    numbers = {}
     for name in _LISTS:
         match = re.search(rf"\b{name} = \[([\d, ]*)\]", text)
-        found[name] = [int(item) for item in match[1].split(",") if item.strip()] if match else []
+        numbers[name] = [int(item) for item in match[1].split(",") if item.strip()] if match else []
     at = re.search(r"index_vector_dim = (\d+)", text)
-    return found, int(at[1]) if at else 0
+    return numbers, int(at[1]) if at else 0
 
 
 def _scattered(op: ir.Operation, fold: str) -> Tensor:
@@ -81,44 +81,46 @@ def _scattered(op: ir.Operation, fold: str) -> Tensor:
     batch = indices.shape[:-1]
     places = [_column(indices, number) for number in range(len(axes))]
     of_batch = [axis - (axis > vector) for axis in numbers["scatter_indices_batching_dims"]]
-    for axis, along in zip(numbers["input_batching_dims"], of_batch):
-        axes, places = [*axes, axis], [*places, iota(batch, along)]
+    for axis, batch_axis in zip(numbers["input_batching_dims"], of_batch):
+        axes, places = [*axes, axis], [*places, iota(batch, batch_axis)]
     windows = numbers["update_window_dims"]
-    others = [axis for axis in range(len(updates.shape)) if axis not in windows]
+    other_axes = [axis for axis in range(len(updates.shape)) if axis not in windows]
     left_out = {*numbers["inserted_window_dims"], *numbers["input_batching_dims"]}
-    kept = [axis for axis in range(len(x.shape)) if axis not in left_out]
-    sizes = dict.fromkeys(range(len(x.shape)), 1) | {axis: updates.shape[window] for axis, window in zip(kept, windows)}
+    kept_axes = [axis for axis in range(len(x.shape)) if axis not in left_out]
+    sizes = dict.fromkeys(range(len(x.shape)), 1) | {
+        axis: updates.shape[window] for axis, window in zip(kept_axes, windows)
+    }
     # A window that is the whole extent of an axis has its position at 0; others are cut.
-    for axis in kept:
+    for axis in kept_axes:
         if sizes[axis] != x.shape[axis] and axis not in axes:
             axes, places = [*axes, axis], [*places, constant(0, batch, indices.element)]
     is_inside = None
     for axis, at in zip(axes, places):
         is_hit = (at >= 0) & (at <= x.shape[axis] - sizes[axis])
         is_inside = is_hit if is_inside is None else is_inside & is_hit
-    cut = [axis for axis in kept if axis in axes]
-    rest = [axis for axis in kept if axis not in axes]
-    window = dict(zip(kept, windows))
-    updates = updates.transpose([*others, *(window[axis] for axis in cut), *(window[axis] for axis in rest)])
-    whole = [*batch, *(sizes[axis] for axis in cut)]
+    cut_axes = [axis for axis in kept_axes if axis in axes]
+    rest = [axis for axis in kept_axes if axis not in axes]
+    window = dict(zip(kept_axes, windows))
+    updates = updates.transpose([*other_axes, *(window[axis] for axis in cut_axes), *(window[axis] for axis in rest)])
+    place_shape = [*batch, *(sizes[axis] for axis in cut_axes)]
     count = 1
-    for extent in whole:
+    for extent in place_shape:
         count *= extent
     flat = updates.reshape([count, *(x.shape[axis] for axis in rest)])
     lines: dict[int, Tensor] = {}
     for axis, at in zip(axes, places):
-        at = at.expand(whole, range(len(batch)))
-        if axis in cut:
-            at = at + iota(whole, len(batch) + cut.index(axis)).convert(at.element)
+        at = at.expand(place_shape, range(len(batch)))
+        if axis in cut_axes:
+            at = at + iota(place_shape, len(batch) + cut_axes.index(axis)).convert(at.element)
         lines[axis] = at.reshape([count])
     if is_inside is not None:
-        is_inside = is_inside.expand(whole, range(len(batch))).reshape([count])
-    ordered = sorted(axes)
-    order = [*ordered, *rest]
-    moved = x.transpose(order)
-    hits = _hits([lines[axis] for axis in ordered], [x.shape[axis] for axis in ordered], is_inside, count)
-    written = _set(moved, hits, flat) if fold == "set" else _folded(moved, hits, flat, fold)
-    return written.transpose([order.index(axis) for axis in range(len(order))])
+        is_inside = is_inside.expand(place_shape, range(len(batch))).reshape([count])
+    indexed_axes = sorted(axes)
+    order = [*indexed_axes, *rest]
+    transposed = x.transpose(order)
+    hits = _hits([lines[axis] for axis in indexed_axes], [x.shape[axis] for axis in indexed_axes], is_inside, count)
+    result = _set(transposed, hits, flat) if fold == "set" else _folded(transposed, hits, flat, fold)
+    return result.transpose([order.index(axis) for axis in range(len(order))])
 
 
 def _column(indices: Tensor, number: int) -> Tensor:
@@ -134,13 +136,13 @@ def _hits(lines: Sequence[Tensor], extents: Sequence[int], is_inside: Tensor | N
         is_inside: whether an element is written; None for all.
         count: how many elements there are.
     """
-    wide = [*extents, count]
-    hits = constant(True, wide, ir.IntegerType.get_signless(1))
+    hit_shape = [*extents, count]
+    hits = constant(True, hit_shape, ir.IntegerType.get_signless(1))
     if is_inside is not None:
-        hits = is_inside.expand(wide, [len(extents)])
+        hits = is_inside.expand(hit_shape, [len(extents)])
     for axis, line in enumerate(lines):
-        at = line.expand(wide, [len(extents)])
-        hits = hits & at.equals(iota(wide, axis).convert(line.element))
+        at = line.expand(hit_shape, [len(extents)])
+        hits = hits & at.equals(iota(hit_shape, axis).convert(line.element))
     return hits
 
 
@@ -156,8 +158,8 @@ def _set(x: Tensor, hits: Tensor, updates: Tensor) -> Tensor:
     least = constant(-1, [], ir.IntegerType.get_signless(32))
     last = where(hits, iota(hits.shape, rank), -1).reduce("stablehlo.maximum", least, [rank])
     sizes = [1, *updates.shape[1:]]
-    taken = gather(updates, last.reshape([*last.shape, 1]), [0], sizes, [True, *([False] * (len(sizes) - 1))])
-    return where((last >= 0).expand(x.shape, range(rank)), taken, x)
+    elements = gather(updates, last.reshape([*last.shape, 1]), [0], sizes, [True, *([False] * (len(sizes) - 1))])
+    return where((last >= 0).expand(x.shape, range(rank)), elements, x)
 
 
 def _folded(x: Tensor, hits: Tensor, updates: Tensor, fold: str) -> Tensor:
@@ -166,18 +168,18 @@ def _folded(x: Tensor, hits: Tensor, updates: Tensor, fold: str) -> Tensor:
     if fold == "stablehlo.add" and str(element) in _NARROW:
         x, updates = x.convert(ir.F32Type.get()), updates.convert(ir.F32Type.get())
     start = _neutral(fold, x.element)
-    wide = [*hits.shape, *updates.shape[1:]]
-    terms = updates.expand(wide, range(rank, len(wide)))
-    taken = where(hits.expand(wide, range(rank + 1)), terms, start.expand(wide, []))
-    folded = taken.reduce(fold, start, [rank])
-    return x.combined(fold.removeprefix("stablehlo."), folded).convert(element)
+    term_shape = [*hits.shape, *updates.shape[1:]]
+    terms = updates.expand(term_shape, range(rank, len(term_shape)))
+    hit_terms = where(hits.expand(term_shape, range(rank + 1)), terms, start.expand(term_shape, []))
+    reduction = hit_terms.reduce(fold, start, [rank])
+    return x.combined(fold.removeprefix("stablehlo."), reduction).convert(element)
 
 
 def _neutral(fold: str, element: ir.Type) -> Tensor:
     """Returns the neutral element."""
-    known = _FOLDS[fold]
-    if known is not None:
-        return constant(known, [], element)
+    number = _FOLDS[fold]
+    if number is not None:
+        return constant(number, [], element)
     is_largest = fold == "stablehlo.maximum"
     if isinstance(element, ir.FloatType):
         return constant(float("-inf" if is_largest else "inf"), [], element)

@@ -18,15 +18,15 @@ def rewrite(module: ir.Module) -> None:
     pieces = _Pieces()
     for op in walk(module, "stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice"):
         with ir.InsertionPoint(op), op.location:
-            lowered = _sliced(op, known) if op.name == "stablehlo.dynamic_slice" else _updated(op, known, pieces)
-        op.results[0].replace_all_uses_with(lowered.value)
+            tensor = _sliced(op, known) if op.name == "stablehlo.dynamic_slice" else _updated(op, known, pieces)
+        op.results[0].replace_all_uses_with(tensor.value)
         op.erase()
     for op in walk(module, "stablehlo.pad"):
         around = producer(op.operands[1])
         if around is None or around.name != "stablehlo.constant":
             with ir.InsertionPoint(op), op.location:
-                lowered = _padded(op)
-            op.results[0].replace_all_uses_with(lowered.value)
+                tensor = _padded(op)
+            op.results[0].replace_all_uses_with(tensor.value)
             op.erase()
     for op in reversed(walk(module, "stablehlo.concatenate")):
         if not list(op.results[0].uses):

@@ -105,9 +105,9 @@ def find_kernel(module: ir.Module) -> Kernel:
     return program.kernel
 
 
-def _not_one(found: int) -> StepladderError:
+def _not_one(count: int) -> StepladderError:
     return StepladderError(
-        f"expected one gpu.launch_func after the last step, found {found}",
+        f"expected one gpu.launch_func after the last step, found {count}",
         notes=["a pipeline that is compiled ends with outlining and lowering a kernel"],
     )
 
@@ -206,11 +206,11 @@ def _whole_buffer(buffer: ir.Value) -> ir.Value:
 def _parameter(operand: ir.Value, launch: ir.Operation, workspaces: list[ir.Value]) -> Parameter:
     """Returns the parameter that an operand of a launch is for: an argument of the function, a workspace, or a
     descriptor of one."""
-    whole = _whole_buffer(operand)
-    if isinstance(whole.owner, ir.Block):
-        return Parameter(ir.BlockArgument(whole).arg_number)
-    if whole in workspaces:
-        return Parameter(workspaces.index(whole), is_workspace=True)
+    source = _whole_buffer(operand)
+    if isinstance(source.owner, ir.Block):
+        return Parameter(ir.BlockArgument(source).arg_number)
+    if source in workspaces:
+        return Parameter(workspaces.index(source), is_workspace=True)
     create = defining_op(operand)
     if create.name == "builtin.unrealized_conversion_cast":
         create = ir.OpResult(create.operands[0]).owner.operation
@@ -253,9 +253,9 @@ def _check_name(kernel: str, launch: ir.Operation) -> None:
 def _tensor_map(create: ir.Operation) -> TensorMap:
     """Returns the parameters of the TMA descriptor that an op creates."""
     type_ = create.results[0].type
-    found = read_tensor_map(type_)
-    if found is None:
+    tensor_map = read_tensor_map(type_)
+    if tensor_map is None:
         raise StepladderError(
             f"cannot read the TMA descriptor {type_}", location=diagnostics.location_text(create.location)
         )
-    return found
+    return tensor_map

@@ -32,13 +32,13 @@ def _line(line: str) -> str:
     """Returns a line; a constant is of the type that is named last before it."""
     if not _CONSTANT.search(line):
         return line
-    types = [(found.end(), _NAMES[found.group(1)]) for found in _TYPE.finditer(line)]
+    types = [(match.end(), _NAMES[match.group(1)]) for match in _TYPE.finditer(line)]
 
-    def replaced(found: re.Match[str]) -> str:
-        if found.group(1) is None:  # a text in quotes
-            return found.group(0)
-        before = [name for end, name in types if end <= found.start()]
-        return _constant(found.group(1), before[-1]) if before else found.group(1)
+    def replaced(match: re.Match[str]) -> str:
+        if match.group(1) is None:  # a text in quotes
+            return match.group(0)
+        earlier_types = [name for end, name in types if end <= match.start()]
+        return _constant(match.group(1), earlier_types[-1]) if earlier_types else match.group(1)
 
     return _CONSTANT.sub(replaced, line)
 

@@ -76,9 +76,9 @@ def generate(kernel: Kernel, *, use_cache: bool = True) -> MachineCode:
         "\n".join([llvm_ir, backend, kernel.target, ptxas, *map(str, tool_versions().values())]).encode()
     ).hexdigest()
     if use_cache:
-        stored = code_cache.lookup(key, _STORED)
-        if stored is not None:
-            return _from_cache(stored)
+        value = code_cache.lookup(key, _STORED)
+        if value is not None:
+            return _from_cache(value)
     text = ptx.to_ptx(llvm_ir, kernel.target)
     cubin, log = ptx.assemble(text, kernel.target)
     code = MachineCode(
@@ -95,14 +95,14 @@ def generate(kernel: Kernel, *, use_cache: bool = True) -> MachineCode:
     return code
 
 
-def _from_cache(stored: code_cache.Value) -> MachineCode:
+def _from_cache(value: code_cache.Value) -> MachineCode:
     return MachineCode(
-        str(stored["ptx"]),
-        base64.b64decode(str(stored["cubin"])),
-        int(stored["registers"]),
-        int(stored["spill_stores"]),
-        int(stored["spill_loads"]),
-        int(stored["static_shared_memory"]),
+        str(value["ptx"]),
+        base64.b64decode(str(value["cubin"])),
+        int(value["registers"]),
+        int(value["spill_stores"]),
+        int(value["spill_loads"]),
+        int(value["static_shared_memory"]),
         True,
     )
 
@@ -144,23 +144,23 @@ def describe_spills(code: MachineCode, block: Sequence[int]) -> str:
         return ""
     threads = math.prod(block)
     most = targets.registers_of_thread(threads)
-    what = f"a thread spills {code.spill_stores} bytes and reads {code.spill_loads} back"
+    spills = f"a thread spills {code.spill_stores} bytes and reads {code.spill_loads} back"
     if "setmaxnreg" in code.ptx:
-        return f"warning: {what}; the warpgroups of a block divide its registers among them (setmaxnreg)"
+        return f"warning: {spills}; the warpgroups of a block divide its registers among them (setmaxnreg)"
     if code.registers < most:
         return (
-            f"note: {what}: ptxas gives it {code.registers} of the {most} registers that it can have, to fit more "
+            f"note: {spills}: ptxas gives it {code.registers} of the {most} registers that it can have, to fit more "
             "blocks on a multiprocessor"
         )
     if most < targets.REGISTERS:
         return (
-            f"warning: {what}: with {threads} threads per block, each can have {most} registers; a smaller block "
+            f"warning: {spills}: with {threads} threads per block, each can have {most} registers; a smaller block "
             "leaves more to each"
         )
-    return f"warning: {what}: it has all {most} registers that a thread can have; a smaller warp tile needs fewer"
+    return f"warning: {spills}: it has all {most} registers that a thread can have; a smaller warp tile needs fewer"
 
 
 def _figure(log: str, pattern: str) -> int:
     """Returns the number that a pattern finds in the log of ptxas, or 0."""
-    found = re.search(pattern, log)
-    return int(found.group(1)) if found else 0
+    match = re.search(pattern, log)
+    return int(match.group(1)) if match else 0

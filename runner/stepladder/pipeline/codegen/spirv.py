@@ -68,9 +68,9 @@ def generate(kernel: Kernel, *, use_cache: bool = True) -> SpirvCode:
     backend = Path(__file__).with_name("spirv_backend.py").read_text()
     validator = find_validator()
     key = hashlib.sha256("\n".join([llvm_ir, backend, str(validator), *tool_versions().values()]).encode()).hexdigest()
-    stored = code_cache.lookup(key, {"spirv": str}) if use_cache else None
-    if stored is not None:
-        spirv = base64.b64decode(str(stored["spirv"]))
+    value = code_cache.lookup(key, {"spirv": str}) if use_cache else None
+    if value is not None:
+        spirv = base64.b64decode(str(value["spirv"]))
     else:
         spirv = to_spirv(llvm_ir)
         if validator is not None:
@@ -130,9 +130,9 @@ def find_validator() -> str | None:
             raise StepladderError(f"{variable} is '{os.environ[variable]}', which is not a program")
         return os.environ[variable]
     for folder in sys.path:
-        found = Path(folder or ".") / "cmeel.prefix" / "bin" / "spirv-val"
-        if os.access(found, os.X_OK):
-            return str(found)
+        path = Path(folder or ".") / "cmeel.prefix" / "bin" / "spirv-val"
+        if os.access(path, os.X_OK):
+            return str(path)
     return shutil.which("spirv-val")
 
 
@@ -149,11 +149,11 @@ def validate(spirv: bytes, validator: str) -> None:
     with tempfile.TemporaryDirectory(prefix="stepladder-") as folder:
         file = Path(folder, "kernel.spv")
         file.write_bytes(spirv)
-        done = subprocess.run(
+        process = subprocess.run(
             [validator, "--target-env", _ENVIRONMENT, str(file)], capture_output=True, text=True, check=False
         )
-    if done.returncode:
-        lines = [shorten(line) for line in (done.stderr + done.stdout).strip().splitlines()[:_MAX_LOG_LINES]]
+    if process.returncode:
+        lines = [shorten(line) for line in (process.stderr + process.stdout).strip().splitlines()[:_MAX_LOG_LINES]]
         raise StepladderError("spirv-val refuses the kernel", notes=lines, status=FAILED)
 
 
@@ -167,6 +167,6 @@ def tool_versions() -> dict[str, str]:
     validator = find_validator()
     if validator is not None:
         text = subprocess.run([validator, "--version"], capture_output=True, text=True, check=False).stdout
-        found = re.search(r"v\d+\.\d+", text)
-        versions["spirv-val"] = found[0] if found else "unknown"
+        match = re.search(r"v\d+\.\d+", text)
+        versions["spirv-val"] = match[0] if match else "unknown"
     return versions

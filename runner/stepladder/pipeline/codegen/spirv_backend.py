@@ -31,7 +31,7 @@ def with_shuffles_of_intel(llvm_ir: str) -> str:
     Args:
         llvm_ir: as text.
     """
-    return _SHUFFLE.sub(lambda found: f"@_Z{int(found[1]) + len('intel_')}intel_{found[2]}", llvm_ir)
+    return _SHUFFLE.sub(lambda match: f"@_Z{int(match[1]) + len('intel_')}intel_{match[2]}", llvm_ir)
 
 
 def separated(llvm_ir: str) -> str:
@@ -44,19 +44,19 @@ def separated(llvm_ir: str) -> str:
     Args:
         llvm_ir: as text, with the metadata of cache hints.
     """
-    hints = {found["name"]: found for found in _HINT.finditer(llvm_ir)}
-    text_of = {name: found["text"] for name, found in hints.items()}
-    for name, found in hints.items():
-        before = found["pointer"]
-        if before in hints and hints[before]["pointer"] not in hints:  # the second of two levels
-            text_of[name], text_of[before] = text_of[before], text_of[name]
+    hints = {match["name"]: match for match in _HINT.finditer(llvm_ir)}
+    text_of = {name: match["text"] for name, match in hints.items()}
+    for name, match in hints.items():
+        pointer = match["pointer"]
+        if pointer in hints and hints[pointer]["pointer"] not in hints:  # the second of two levels
+            text_of[name], text_of[pointer] = text_of[pointer], text_of[name]
 
-    def separate(found: re.Match[str]) -> str:
-        own = f"%hinted.{found['name'][1:]}"
+    def separate(hint: re.Match[str]) -> str:
+        separate_pointer = f"%hinted.{hint['name'][1:]}"
         return (
-            f"{found['indent']}{own} = getelementptr i8, {found['type']} {found['pointer']}, i64 0\n"
-            f"{found['indent']}{found['name']} = {found['call']}{own}{found['middle']}{text_of[found['name']]}"
-            f"{found['rest']}"
+            f"{hint['indent']}{separate_pointer} = getelementptr i8, {hint['type']} {hint['pointer']}, i64 0\n"
+            f"{hint['indent']}{hint['name']} = {hint['call']}{separate_pointer}{hint['middle']}{text_of[hint['name']]}"
+            f"{hint['rest']}"
         )
 
     return _HINT.sub(separate, llvm_ir)

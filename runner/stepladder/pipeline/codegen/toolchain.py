@@ -32,17 +32,17 @@ def find_tool(name: str) -> str:
             raise StepladderError(f"{variable} is '{os.environ[variable]}', which is not a program")
         return os.environ[variable]
     for folder in sys.path:
-        for found in sorted(Path(folder or ".").glob(f"nvidia/*/bin/{name}")):
-            if os.access(found, os.X_OK):
-                return str(found)
-    found = shutil.which(name)
-    if found is None:
+        for path in sorted(Path(folder or ".").glob(f"nvidia/*/bin/{name}")):
+            if os.access(path, os.X_OK):
+                return str(path)
+    path = shutil.which(name)
+    if path is None:
         package = "nvidia-cuda-nvcc" if name == "ptxas" else "nvidia-cuda-nvdisasm"
         raise StepladderError(
             f"{name} is missing",
             notes=[f"install it with: pip install '{package}==13.0.*'", f"or point {variable} at it"],
         )
-    return found
+    return path
 
 
 def find_libdevice() -> str:
@@ -54,9 +54,9 @@ def find_libdevice() -> str:
     name = "nvvm/libdevice/libdevice.10.bc"
     folders = [*(Path(folder or ".") / "nvidia" for folder in sys.path), Path(find_tool("ptxas")).resolve().parents[1]]
     for folder in folders:
-        for found in [folder / name, *sorted(folder.glob(f"*/{name}"))]:
-            if found.is_file():
-                return str(found)
+        for path in [folder / name, *sorted(folder.glob(f"*/{name}"))]:
+            if path.is_file():
+                return str(path)
     raise StepladderError(
         "libdevice is missing, whose elementary functions the kernel calls",
         notes=["install it with: pip install 'nvidia-cuda-nvcc==13.0.*'"],

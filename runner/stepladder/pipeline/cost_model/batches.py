@@ -69,12 +69,12 @@ def request_step(parts: list[Loads], shared: list[Array], missing: Number, size:
         size: of the problem.
         gpu: whose L2 cache delivers.
     """
-    requested = sum(
+    bytes_ = sum(
         part.rows * part.row_bytes / blocks * (1 + _ODD_REQUESTS * misalignment(part, 1.0))
         for part, blocks in zip(parts, shared)
     )
     per_byte = 1 + _CLUSTER_REQUESTS * (shared[0] * shared[1] > 1)
-    time = gpu.microseconds(requested * per_byte / gpu.l2_bytes_per_clock)
+    time = gpu.microseconds(bytes_ * per_byte / gpu.l2_bytes_per_clock)
     return np.where(depends_on_placement(size, gpu), time * missing, 0.0)
 
 

@@ -169,33 +169,31 @@ class Columns:
                 continue
             coded = value if isinstance(value, Coded) else Coded.of(value)
             if most * len(coded.options) > TABLE:
-                found, key = numbered(key, most)
-                most = len(found)
+                groups, key = numbered(key, most)
+                most = len(groups)
             key, most = key * len(coded.options) + coded.codes, most * len(coded.options)
             if most > TABLE:
-                found, key = np.unique(key, return_inverse=True)
-                most = len(found)
-        found, combination = numbered(key, most)
-        some = np.empty(len(found), np.int64)
-        some[combination] = np.arange(self.count)
+                groups, key = np.unique(key, return_inverse=True)
+                most = len(groups)
+        groups, combination = numbered(key, most)
+        first_rows = np.empty(len(groups), np.int64)
+        first_rows[combination] = np.arange(self.count)
         alone = {
             name: value for name, value in self.values.items() if name in names or not isinstance(value, Coded | Array)
         }
-        return Columns(alone, self.derived, self.count).take(some), combination
+        return Columns(alone, self.derived, self.count).take(first_rows), combination
 
-    def take(self, chosen: Array) -> Columns:
+    def take(self, rows: Array) -> Columns:
         """Returns the settings that a mask or an array of indices chooses.
 
         Args:
-            chosen: an array of bool, one a setting, or of indices of settings.
+            rows: an array of bool, one a setting, or of indices of settings.
         """
         values = {
-            name: value.take(chosen)
-            if isinstance(value, Coded)
-            else (value[chosen] if isinstance(value, Array) else value)
+            name: value.take(rows) if isinstance(value, Coded) else (value[rows] if isinstance(value, Array) else value)
             for name, value in self.values.items()
         }
-        count = int(np.count_nonzero(chosen)) if chosen.dtype == bool else len(chosen)
+        count = int(np.count_nonzero(rows)) if rows.dtype == bool else len(rows)
         return Columns(values, self.derived, count)
 
     def with_knob(self, name: str, value: Column | Coded, dependent: Collection[str]) -> Columns:
@@ -206,9 +204,9 @@ class Columns:
             value: one for all settings, or one a setting.
             dependent: the derived names that depend on the knob.
         """
-        bound = Columns({**self.values, name: value}, self.derived, self.count)
-        bound._without, bound._dependent = self, dependent
-        return bound
+        columns = Columns({**self.values, name: value}, self.derived, self.count)
+        columns._without, columns._dependent = self, dependent
+        return columns
 
     def evaluate(self, text: str) -> Result:
         """Returns the value of an expression for every setting.
@@ -244,11 +242,11 @@ class Columns:
             case ast.BinOp(left=left, op=op, right=right):
                 return self._calculate(node, op, self._visit(left), self._visit(right))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                found = self._visit(operand)
-                return Result(np.negative(found.value), found.valid)
+                result = self._visit(operand)
+                return Result(np.negative(result.value), result.valid)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                found = self._visit(operand)
-                return Result(np.logical_not(found.value), found.valid)
+                result = self._visit(operand)
+                return Result(np.logical_not(result.value), result.valid)
             case ast.BoolOp(op=op, values=operands):
                 return self._join(isinstance(op, ast.And), operands)
             case ast.IfExp(test=test, body=body, orelse=orelse):
@@ -260,11 +258,11 @@ class Columns:
     def _one_value(self, node: ast.expr) -> Result:
         """Evaluates what has no columns in it, such as a list of types, as one value for all settings."""
         names = {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
-        found = {name: self._named(name).value for name in names}
-        if any(isinstance(value, Array) and value.ndim for value in found.values()):
+        values = {name: self._named(name).value for name in names}
+        if any(isinstance(value, Array) and value.ndim for value in values.values()):
             raise ExpressionError(f"'{ast.unparse(node)}' cannot be evaluated for many settings at once")
         plain = {
-            name: value.item() if isinstance(value, Array | np.generic) else value for name, value in found.items()
+            name: value.item() if isinstance(value, Array | np.generic) else value for name, value in values.items()
         }
         return Result(evaluate(ast.unparse(node), plain))
 
@@ -290,20 +288,20 @@ class Columns:
         value: Array | bool = is_and
         valid: Array | bool = True
         for number, operand in enumerate(operands):
-            found = self._visit(operand)
-            if found.valid is not True:
-                decided = np.logical_not(value) if is_and else np.asarray(value)
-                valid = np.logical_and(valid, np.logical_or(decided, found.valid))
-            own = np.asarray(found.value, bool)
-            value = (np.logical_and if is_and else np.logical_or)(value, own) if number else own
+            result = self._visit(operand)
+            if result.valid is not True:
+                is_decided = np.logical_not(value) if is_and else np.asarray(value)
+                valid = np.logical_and(valid, np.logical_or(is_decided, result.valid))
+            operand_value = np.asarray(result.value, bool)
+            value = (np.logical_and if is_and else np.logical_or)(value, operand_value) if number else operand_value
             if not value.ndim and bool(value) is not is_and:
                 break
         return Result(value, valid)
 
     def _choose(self, test: Result, body: ast.expr, orelse: ast.expr) -> Result:
         if not (isinstance(test.value, Array) and test.value.ndim):
-            found = self._visit(body if test.value else orelse)
-            return Result(found.value, _both(test.valid, found.valid))
+            result = self._visit(body if test.value else orelse)
+            return Result(result.value, _both(test.valid, result.valid))
         first, second = self._visit(body), self._visit(orelse)
         valid = test.valid
         if first.valid is not True or second.valid is not True:
@@ -336,8 +334,8 @@ class Columns:
             and not isinstance(left, ast.List | ast.Tuple)
         ):
             item = self._visit(left)
-            found: Array | bool = False
+            is_member: Array | bool = False
             for element in comparators[0].elts:
-                found = np.logical_or(found, np.equal(item.value, self._visit(element).value))
-            return Result(found if isinstance(ops[0], ast.In) else np.logical_not(found), item.valid)
+                is_member = np.logical_or(is_member, np.equal(item.value, self._visit(element).value))
+            return Result(is_member if isinstance(ops[0], ast.In) else np.logical_not(is_member), item.valid)
         return self._one_value(node)

@@ -138,10 +138,10 @@ def accepted(knobs: Columns, size: Size, gpu: Gpu) -> Array:
 def _is_of_few_rows(knobs: Columns, size: Size) -> Array:
     """Returns which settings have one tile of the short side, and blocks that compute whole tiles."""
     if size.products > 1:
-        few = (size.m <= FEW_ROWS) & (size.n > size.m) & knobs.equals("epilogue", "registers", "registers")
+        is_few = (size.m <= FEW_ROWS) & (size.n > size.m) & knobs.equals("epilogue", "registers", "registers")
     else:
-        few = (size.n <= _FEW) & (size.n <= knobs.floats("block_n")) & (size.m > size.n)
-    return few & knobs.equals("tile_scheduler", "data_parallel", "data_parallel")
+        is_few = (size.n <= _FEW) & (size.n <= knobs.floats("block_n")) & (size.m > size.n)
+    return is_few & knobs.equals("tile_scheduler", "data_parallel", "data_parallel")
 
 
 def _persistent_blocks(knobs: Columns, size: Size, gpu: Gpu) -> Array:
@@ -234,11 +234,11 @@ def prefetch(knobs: Columns, size: Size, gpu: Gpu, options: Sequence[int | str])
     may = _is_of_few_rows(knobs, size) & (knobs.floats(_BLOCKS, 1) == 1)
     # The next kernel's blocks that begin when these have exited wait for nothing to prefetch ahead of.
     may = may & np.asarray(knobs.column("dependent_launch", True), bool) & ~is_at_exit(knobs)
-    ordered = np.sort(np.array([int(option) for option in options], np.int64))
-    steps = ordered[np.searchsorted(ordered, np.maximum(most, 0), side="right") - 1]
+    ascending = np.sort(np.array([int(option) for option in options], np.int64))
+    steps = ascending[np.searchsorted(ascending, np.maximum(most, 0), side="right") - 1]
     # A knob that is given is one value for all settings.
-    chosen = np.broadcast_to(np.where(may, steps, 0), (knobs.count,))
-    return Columns({**knobs.values, PREFETCH: chosen}, knobs.derived, knobs.count)
+    prefetch_steps = np.broadcast_to(np.where(may, steps, 0), (knobs.count,))
+    return Columns({**knobs.values, PREFETCH: prefetch_steps}, knobs.derived, knobs.count)
 
 
 def streams(knobs: Columns) -> Array:
@@ -262,14 +262,14 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, constants: Mapping[str, Mappin
         constants: of the model, by set; none for those of the GPU.
     """
     sets = constants or gpu.early_weights
-    alone, two = (sets[name] for name in sets_of(size))
+    alone, paired = (sets[name] for name in sets_of(size))
     is_shared = knobs.floats(_BLOCKS, 1) > 1
     times = _predict(knobs, size, gpu, alone)
-    times = np.where(is_shared, _predict(knobs, size, gpu, two), times) if np.any(is_shared) else times
+    times = np.where(is_shared, _predict(knobs, size, gpu, paired), times) if np.any(is_shared) else times
     for name in [name for name in SHORT_BLOCKS if name in sets]:
-        short = have_short_blocks(knobs, size, gpu, name)
-        if np.any(short):
-            times = np.where(short, time_of_short_blocks(knobs, size, gpu, sets[name]), times)
+        has_short = have_short_blocks(knobs, size, gpu, name)
+        if np.any(has_short):
+            times = np.where(has_short, time_of_short_blocks(knobs, size, gpu, sets[name]), times)
     return times
 
 
@@ -309,17 +309,17 @@ def _predict(knobs: Columns, size: Size, gpu: Gpu, c: Mapping[str, float]) -> Ar
     stage = weights + c["activations"] * block_k * block_n * size.in_bytes + _short_rows(block_k, block_n, size)
     loaded_late = np.maximum(0.0, steps - c["ahead"] * np.minimum(stages, steps))
     rate = gpu.early_hbm_bytes_per_us * c["hbm"]
-    whole = np.floor(blocks / at_once)
-    rest = blocks - whole * at_once
+    full_waves = np.floor(blocks / at_once)
+    rest = blocks - full_waves * at_once
 
     def wave(count: Array) -> Array:
         # Blocks begin on multiprocessors of different pairs, as long as there are any; some of larger clusters do not.
-        some = (split >= _PAIRED_CLUSTER) & (count > _PAIRED_FROM * gpu.multiprocessors)
-        alone = np.where(some, np.sqrt(c["port"] * c["paired_port"]), c["port"])
+        is_paired = (split >= _PAIRED_CLUSTER) & (count > _PAIRED_FROM * gpu.multiprocessors)
+        alone = np.where(is_paired, np.sqrt(c["port"] * c["paired_port"]), c["port"])
         port = np.where(count > gpu.multiprocessors / 2, c["paired_port"], alone)
-        own = ceil_divide(count, room) * loaded_late * stage / (port * gpu.clock_mhz)
+        own_limit = ceil_divide(count, room) * loaded_late * stage / (port * gpu.clock_mhz)
         return np.where(
-            count > 0, ((count * steps * weights / rate) ** c["norm"] + own ** c["norm"]) ** (1 / c["norm"]), 0.0
+            count > 0, ((count * steps * weights / rate) ** c["norm"] + own_limit ** c["norm"]) ** (1 / c["norm"]), 0.0
         )
 
     slower = c["slow"] + c["tall"] * (block_m > _ROWS) + c["tallest"] * (block_m > _WARPGROUP_ROWS)
@@ -331,9 +331,9 @@ def _predict(knobs: Columns, size: Size, gpu: Gpu, c: Mapping[str, float]) -> Ar
     slower = slower + c["low"] * np.maximum(0.0, 1 - stages * shared * weights / (c["held"] * _KIB))
     further = ceil_divide(blocks, at_once) - 1
     reduction = np.where(split > 1, c["cluster_column"] * block_n, 0.0)
-    between = np.where(split > 1, c["split_wave"] * (split - 1), c["wave"])
-    waiting = np.where(persistent > 0, c["loop"], further * between)
+    between_waves = np.where(split > 1, c["split_wave"] * (split - 1), c["wave"])
+    wait_time = np.where(persistent > 0, c["loop"], further * between_waves)
     full = wave(at_once)
-    last = np.where(whole > 0, c["last_wave"], 1.0)
-    loading = whole * full + last * wave(rest) + (1 - last) * rest / at_once * full
-    return loading * (1 + slower) + c["launch"] + c["column"] * block_n + reduction + waiting
+    last = np.where(full_waves > 0, c["last_wave"], 1.0)
+    load_time = full_waves * full + last * wave(rest) + (1 - last) * rest / at_once * full
+    return load_time * (1 + slower) + c["launch"] + c["column"] * block_n + reduction + wait_time

@@ -36,13 +36,13 @@ class Coded:
         options, codes = numbered(values, int(values.max()) + 1)
         return cls(options, codes)
 
-    def take(self, chosen: Array) -> Coded:
+    def take(self, rows: Array) -> Coded:
         """Returns the values of some settings.
 
         Args:
-            chosen: an array of bool, one a setting, or of indices of settings.
+            rows: an array of bool, one a setting, or of indices of settings.
         """
-        return Coded(self.options, self.codes[chosen])
+        return Coded(self.options, self.codes[rows])
 
     @functools.cached_property
     def values(self) -> Array:

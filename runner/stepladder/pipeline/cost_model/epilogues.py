@@ -126,12 +126,12 @@ def epilogue_time(
     lines = lines * np.where(elements, constants["column_write"], 1.0)
     lines = lines * np.where(by_rows, 1 + _PARTIAL_LINES * LINE_BYTES / row_bytes, 1.0)
     together = lines * (at_once / gpu.multiprocessors) / (constants["store_together"] * 10)
-    contended = shared_lines(knobs, size) * (at_once / gpu.multiprocessors) * constants["shared_line"]
+    contention = shared_lines(knobs, size) * (at_once / gpu.multiprocessors) * constants["shared_line"]
     is_pair = np.asarray(size.products) > 1
-    computed = np.where(
+    pair_time = np.where(
         is_pair & (by_tma | by_rows), outside * knobs.floats("block_n") / writers * _PAIR_ELEMENT_NS, 0.0
     )
-    return constants["tile"] + (join(bytes_ / writers / rate * waits * tall, together) + contended + computed) * 1e-3
+    return constants["tile"] + (join(bytes_ / writers / rate * waits * tall, together) + contention + pair_time) * 1e-3
 
 
 def elementwise_time(knobs: Columns, size: Size) -> Array:
@@ -148,10 +148,10 @@ def elementwise_time(knobs: Columns, size: Size) -> Array:
     if not size.has_elementwise or size.products > 1:
         return np.zeros(1)
     elements = _rows_of_warpgroup(knobs) * knobs.floats("block_n") / _WARPGROUP_THREADS / knobs.floats("split_k", 1)
-    transposed = _TRANSPOSED_ELEMENT * elements if size.c_layout == "column" else 0.0
-    loaded = _LOADED_ELEMENT * np.maximum(0.0, elements - _LOADED_AT_ONCE)
-    read = size.read_matrices * np.where(knobs.equals("epilogue", "tma", "registers"), transposed, loaded)
-    return _ELEMENT * elements + read
+    transposed_time = _TRANSPOSED_ELEMENT * elements if size.c_layout == "column" else 0.0
+    load_time = _LOADED_ELEMENT * np.maximum(0.0, elements - _LOADED_AT_ONCE)
+    read_time = size.read_matrices * np.where(knobs.equals("epilogue", "tma", "registers"), transposed_time, load_time)
+    return _ELEMENT * elements + read_time
 
 
 def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
@@ -178,6 +178,6 @@ def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:
 
     shared = knobs.equals("tile_scheduler", "stream_k", "data_parallel")
     in_c = constants["reduce_memory"] + bytes_ / constants["reduce_memory_rate"]
-    waiting = np.maximum(0.0, split - _OVERLAPPED_SPLITS) * constants["reduce_memory_many"]
-    times = np.where(in_cluster, reduction("reduce_cluster"), reduction("reduce_memory") + waiting)
+    wait_time = np.maximum(0.0, split - _OVERLAPPED_SPLITS) * constants["reduce_memory_many"]
+    times = np.where(in_cluster, reduction("reduce_cluster"), reduction("reduce_memory") + wait_time)
     return np.where(split > 1, times, np.where(shared, in_c, 0.0))

@@ -169,9 +169,9 @@ def load(key: str) -> Gpu:
             f"the cost model has no GPU '{key}'{suggest(key, keys())}", notes=[f"it has: {', '.join(keys())}"]
         )
     data = _read(key)
-    fitted = _read(data["fitted_from"]) if "fitted_from" in data else {}
-    early = data if "early_weights" in data else fitted
-    widths = fitted.get("measured_widths", {}) | data.get("measured_widths", {})
+    base = _read(data["fitted_from"]) if "fitted_from" in data else {}
+    early = data if "early_weights" in data else base
+    widths = base.get("measured_widths", {}) | data.get("measured_widths", {})
     return Gpu(
         key,
         data["name"],
@@ -188,10 +188,10 @@ def load(key: str) -> Gpu:
         data["registers"],
         data["threads"],
         {int(size): count for size, count in data.get("clusters", {}).items()},
-        fitted.get("constants", {}) | data.get("constants", {}),
+        base.get("constants", {}) | data.get("constants", {}),
         early["early_weights"],
         early["hbm_bytes_per_us"],
-        fitted.get("attention", {}) | data.get("attention", {}),
+        base.get("attention", {}) | data.get("attention", {}),
         {family: tuple(values) for family, values in widths.items()},
     )
 
@@ -220,7 +220,9 @@ def for_target(target: str) -> Found:
     for gpu in gpus:
         if target in gpu.targets:
             return Found(gpu)
-    nearest = min(gpus, key=lambda gpu: min(abs(_generation(own) - _generation(target)) for own in gpu.targets))
+    nearest = min(
+        gpus, key=lambda gpu: min(abs(_generation(gpu_target) - _generation(target)) for gpu_target in gpu.targets)
+    )
     return Found(nearest, f"the cost model has no GPU of target {target}; it takes the constants of {nearest.name}")
 
 
@@ -238,10 +240,10 @@ def find(key: str | None, target: str) -> Found:
     """
     if key:
         return Found(load(key))
-    named = os.environ.get(VARIABLE)
-    installed = None if named else installed_gpu()
-    for gpu in [load(named)] if named else map(load, keys()):
-        if target in gpu.targets and (named or (gpu.name == installed and gpu.source == MEASURED)):
+    name = os.environ.get(VARIABLE)
+    gpu_name = None if name else installed_gpu()
+    for gpu in [load(name)] if name else map(load, keys()):
+        if target in gpu.targets and (name or (gpu.name == gpu_name and gpu.source == MEASURED)):
             return Found(gpu)
     return for_target(target)
 
@@ -257,5 +259,5 @@ def for_device(name: str, target: str) -> Found:
         gpu = load(key)
         if gpu.name == name:
             return Found(gpu)
-    found = for_target(target).gpu
-    return Found(found, f"the cost model has no GPU '{name}'; it takes the constants of {found.name}")
+    nearest = for_target(target).gpu
+    return Found(nearest, f"the cost model has no GPU '{name}'; it takes the constants of {nearest.name}")

@@ -32,10 +32,10 @@ def part_of(size: Size, gpu: Gpu) -> int:
     room = gpu.l2_bytes * _L2_FRACTION
     a = size.a_matrices * size.m * size.a_bytes * size.k
     larger = float(np.max(np.maximum(a, size.operand_bytes - a)))
-    others = float(np.max(size.operand_bytes + size.stored_bytes)) - larger
-    if larger + others <= room:
+    other_bytes = float(np.max(size.operand_bytes + size.stored_bytes)) - larger
+    if larger + other_bytes <= room:
         return 0
-    return int(np.clip((room - others) / larger * _PARTS, 0, _PARTS - 1))
+    return int(np.clip((room - other_bytes) / larger * _PARTS, 0, _PARTS - 1))
 
 
 def choose(knobs: Columns, size: Size, gpu: Gpu, hinted: Array) -> Columns:
@@ -47,5 +47,5 @@ def choose(knobs: Columns, size: Size, gpu: Gpu, hinted: Array) -> Columns:
         gpu: whose L2 cache holds operands.
         hinted: which settings give loads the hint.
     """
-    kept = np.where(hinted, part_of(size, gpu), 0).astype(np.int64)
-    return Columns({**knobs.values, KNOB: np.broadcast_to(kept, (knobs.count,))}, knobs.derived, knobs.count)
+    parts = np.where(hinted, part_of(size, gpu), 0).astype(np.int64)
+    return Columns({**knobs.values, KNOB: np.broadcast_to(parts, (knobs.count,))}, knobs.derived, knobs.count)

@@ -96,8 +96,8 @@ def is_kept_in_place(size: Size, gpu: Gpu) -> bool:
         gpu: whose L2 cache holds operands.
     """
     constants = gpu.constants[WARPGROUP]
-    evicted = uncached(size, gpu, constants["cached_in_place"], constants["evicted"])
-    return bool(np.all((evicted <= _MAX_EVICTED) | batches.depends_on_placement(size, gpu)))
+    uncached_share = uncached(size, gpu, constants["cached_in_place"], constants["evicted"])
+    return bool(np.all((uncached_share <= _MAX_EVICTED) | batches.depends_on_placement(size, gpu)))
 
 
 def _gains(knobs: Columns, size: Size, gpu: Gpu) -> Array:

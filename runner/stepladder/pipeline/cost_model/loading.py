@@ -73,13 +73,13 @@ def loads(
     is_odd, is_between = has_odd_rows(pitch, in_bytes), np.asarray(pitch * in_bytes) % _PAIR_BYTES == _SECTOR_BYTES
     if along_k:
         boxes = np.maximum(1.0, block_k * in_bytes / BOX_BYTES)
-        fitted = (extent < tile) & (shared == 1)
-        zero_rows = np.where(fitted, 0.0, np.minimum(tile - last, tile / shared))
+        is_short = (extent < tile) & (shared == 1)
+        zero_rows = np.where(is_short, 0.0, np.minimum(tile - last, tile / shared))
         return Loads(mean * boxes, block_k * in_bytes / boxes, zero_rows * boxes, is_odd, is_between, np.zeros(1))
-    loaded = _whole_boxes(tile * in_bytes) / in_bytes
-    width = widest_box(loaded * in_bytes) / in_bytes
-    part = loaded / tile  # boxes reach beyond the tile
-    outside = ceil_divide(loaded - last, width) - np.floor((loaded - tile) / width)
+    box_rows = _whole_boxes(tile * in_bytes) / in_bytes
+    width = widest_box(box_rows * in_bytes) / in_bytes
+    part = box_rows / tile  # boxes reach beyond the tile
+    outside = ceil_divide(box_rows - last, width) - np.floor((box_rows - tile) / width)
     is_odd = is_odd | ((tile * in_bytes % _SECTOR_BYTES > 0) & (extent > tile))
     row_bytes = width * in_bytes
     bits = LINE_BYTES | row_bytes.astype(int) | np.where(extent > tile, tile * in_bytes, 0).astype(int)
@@ -115,13 +115,13 @@ def fill_step(parts: list[Loads], shared: list[Array], gpu: Gpu, constants: dict
     in_two_lines = constants["line_rows"] * (shared[0] * shared[1] == 1)
     total: Array | float = 0.0
     for part, blocks in zip(parts, shared):
-        own = 1 - constants["fill_shared"] * (1 - 1 / blocks)
+        share = 1 - constants["fill_shared"] * (1 - 1 / blocks)
         odd = (
             1
             + misalignment(part, constants["between_sectors"]) * constants["odd_rows"] / blocks
             + part.in_two_lines * in_two_lines
         )
-        total = total + part.rows * own * odd * np.maximum(constants["row"], part.row_bytes / rate)
+        total = total + part.rows * share * odd * np.maximum(constants["row"], part.row_bytes / rate)
     return np.asarray(total) * 1e-3
 
 
@@ -172,10 +172,10 @@ def l2_step(
         constants: fitted, of kernels on wgmma.
     """
     part_of_gpu = at_once / gpu.multiprocessors
-    sharing = np.maximum(1.0, part_of_gpu)
+    gpu_share = np.maximum(1.0, part_of_gpu)
     together = missing / constants["l2_misses"]
     port: Number = 0.0
-    every: Number = 0.0
+    total: Number = 0.0
     for part, blocks, is_alone in zip(parts, shared, alone):
         bytes_ = (
             part.rows
@@ -184,6 +184,6 @@ def l2_step(
             * (1 + misalignment(part, constants["between_sectors"]) * constants["odd_sectors"])
         )
         lines = part.rows * np.maximum(part.row_bytes, LINE_BYTES) / blocks
-        port = port + bytes_ * sharing / constants["l2"]
-        every = every + part_of_gpu * np.where(is_alone, lines / constants["l2_alone"], bytes_ * together)
-    return gpu.microseconds(join(port, every) / gpu.l2_bytes_per_clock)
+        port = port + bytes_ * gpu_share / constants["l2"]
+        total = total + part_of_gpu * np.where(is_alone, lines / constants["l2_alone"], bytes_ * together)
+    return gpu.microseconds(join(port, total) / gpu.l2_bytes_per_clock)

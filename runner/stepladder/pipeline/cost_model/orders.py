@@ -63,31 +63,33 @@ def choose(columns: Columns, options: Sequence[int], default: int, size: Size, g
         gpu: that runs it.
         family: of the kernels.
     """
-    some, combination = columns.grouped(_TRAFFIC)
-    tiles = cut(size, some)
+    groups, combination = columns.grouped(_TRAFFIC)
+    tiles = cut(size, groups)
     at_once = np.minimum(tiles.count, gpu.multiprocessors)
-    cluster = np.broadcast_to(some.floats("cluster_m", 1) * some.floats("cluster_n", 1), (some.count,))
-    is_one_wave = tiles.count * some.floats("split_k", 1) <= blocks_that_fit(cluster, gpu)
+    cluster = np.broadcast_to(groups.floats("cluster_m", 1) * groups.floats("cluster_n", 1), (groups.count,))
+    is_one_wave = tiles.count * groups.floats("split_k", 1) <= blocks_that_fit(cluster, gpu)
     is_held = size.operand_bytes + size.stored_bytes <= HELD * gpu.l2_bytes
-    ordered = sorted(options, key=lambda rows: (max(rows / default, default / rows), -rows))
+    by_distance = sorted(options, key=lambda rows: (max(rows / default, default / rows), -rows))
     traffic, different = [], []
-    for option in ordered:
-        some.values[KNOB] = option
-        moved = memory_bytes(size, tiles, some, gpu, at_once, gpu.constants[family]["cached"])
-        moved = np.where(is_one_wave & is_held & (family == WARPGROUP), 0.0, moved)
-        rows, in_row = tiles.rows / some.floats("cluster_m", 1), tiles.columns / some.floats("cluster_n", 1)
-        uneven = (rows % np.minimum(float(option), rows) > 0) & (in_row > 1)
-        traffic.append(np.broadcast_to(moved * (1 + _UNEVEN_GROUP_MARGIN * uneven) + uneven, (some.count,)))
-        different.append(np.broadcast_to(different_loads(tiles, some, size), (some.count,)))
+    for option in by_distance:
+        groups.values[KNOB] = option
+        bytes_moved = memory_bytes(size, tiles, groups, gpu, at_once, gpu.constants[family]["cached"])
+        bytes_moved = np.where(is_one_wave & is_held & (family == WARPGROUP), 0.0, bytes_moved)
+        rows, in_row = tiles.rows / groups.floats("cluster_m", 1), tiles.columns / groups.floats("cluster_n", 1)
+        is_uneven = (rows % np.minimum(float(option), rows) > 0) & (in_row > 1)
+        traffic.append(
+            np.broadcast_to(bytes_moved * (1 + _UNEVEN_GROUP_MARGIN * is_uneven) + is_uneven, (groups.count,))
+        )
+        different.append(np.broadcast_to(different_loads(tiles, groups, size), (groups.count,)))
     by_traffic = np.stack(traffic)
-    chosen = np.argmin(by_traffic, axis=0)
+    choice = np.argmin(by_traffic, axis=0)
     if family == WARPGROUP:
-        every = np.arange(some.count)
-        as_few = np.isclose(by_traffic, by_traffic[chosen, every], rtol=1e-9, atol=0.5)
+        group_indices = np.arange(groups.count)
+        as_few = np.isclose(by_traffic, by_traffic[choice, group_indices], rtol=1e-9, atol=0.5)
         loads = np.where(as_few, np.stack(different).round(6), np.inf)
         nearest = np.argmin(loads, axis=0)
-        is_less = loads[nearest, every] < (1 - _FEWER_TILES) * loads[chosen, every]
-        chosen = np.where(is_less, nearest, chosen)
+        is_less = loads[nearest, group_indices] < (1 - _FEWER_TILES) * loads[choice, group_indices]
+        choice = np.where(is_less, nearest, choice)
     return Columns(
-        {**columns.values, KNOB: Coded(np.asarray(ordered), chosen[combination])}, columns.derived, columns.count
+        {**columns.values, KNOB: Coded(np.asarray(by_distance), choice[combination])}, columns.derived, columns.count
     )

@@ -43,14 +43,14 @@ class Orientations:
             count: at least 0; fewer candidates are returned where there are no more.
         """
         heads = [_candidates(part, count) for part in self.parts]
-        found: list[Candidate] = []
-        while len(found) < count and any(heads):
+        candidates: list[Candidate] = []
+        while len(candidates) < count and any(heads):
             number = min(
                 (number for number, head in enumerate(heads) if head),
                 key=lambda number: heads[number][0].with_margin,
             )
-            found.append(heads[number].pop(0))
-        return found
+            candidates.append(heads[number].pop(0))
+        return candidates
 
     def within(self, factor: float) -> int:
         """Returns how many candidates are predicted to take at most `factor` times as long as the first.
@@ -73,5 +73,5 @@ def join(parts: Sequence[Orientation]) -> Ranking | Orientations:
     Args:
         parts: the product as it is first.
     """
-    known = [parts[0], *(part for part in parts[1:] if len(part.ranking))]
-    return known[0].ranking if len(known) == 1 else Orientations(tuple(known))
+    nonempty = [parts[0], *(part for part in parts[1:] if len(part.ranking))]
+    return nonempty[0].ranking if len(nonempty) == 1 else Orientations(tuple(nonempty))

@@ -82,13 +82,13 @@ def repacking_time(
         (size.k if size.a_layout == "row" else size.m, size.a_matrices * size.m, 1.0, a_split),
         (size.n if size.b_layout == "row" else size.k, size.b_matrices * size.n, size.products, split),
     )
-    for columns, extent, count, own in operands:
-        traffic = (1 + own) * extent * size.k * size.in_bytes / (gpu.hbm_bytes_per_us * constants["hbm"])
-        is_copied = (np.asarray(columns * size.in_bytes % PITCH_BYTES) > 0) | (np.asarray(own) > 1)
+    for columns, extent, count, factor in operands:
+        traffic = (1 + factor) * extent * size.k * size.in_bytes / (gpu.hbm_bytes_per_us * constants["hbm"])
+        is_copied = (np.asarray(columns * size.in_bytes % PITCH_BYTES) > 0) | (np.asarray(factor) > 1)
         total = total + np.where(is_copied, traffic, 0.0) * count
         is_launched = np.maximum(is_launched, is_copied)
-    splitting = _SPLIT_KERNEL_US * (np.maximum(split, a_split) > 1)
-    return total + is_launched * (constants["launch"] + constants["prologue"]) + splitting
+    split_time = _SPLIT_KERNEL_US * (np.maximum(split, a_split) > 1)
+    return total + is_launched * (constants["launch"] + constants["prologue"]) + split_time
 
 
 def split_step(knobs: Columns, matrix: Array, gpu: Gpu) -> Array:
@@ -112,8 +112,8 @@ def split_step(knobs: Columns, matrix: Array, gpu: Gpu) -> Array:
     instructions = (_SPLIT_IN_REGISTERS * rows + split_b) * knobs.floats("block_k")
     time = np.asarray(gpu.microseconds(instructions / _LANES))
     waits = np.where(in_shared, _WAITING_IN_SHARED, _WAITING_IN_REGISTERS) * matrix
-    few = np.where(in_shared, _FEW_IN_SHARED, _FEW_IN_REGISTERS) * (knobs.floats("stages", 1) <= _FEW_STAGES)
-    return time + waits + few + np.where(in_shared, _STEP_IN_SHARED, _STEP_IN_REGISTERS)
+    latency = np.where(in_shared, _FEW_IN_SHARED, _FEW_IN_REGISTERS) * (knobs.floats("stages", 1) <= _FEW_STAGES)
+    return time + waits + latency + np.where(in_shared, _STEP_IN_SHARED, _STEP_IN_REGISTERS)
 
 
 def register_step(knobs: Columns, size: Size, matrix: Array) -> Array:

@@ -130,17 +130,17 @@ class Ranking:
         Args:
             count: at least 0; fewer candidates are returned where there are no more.
         """
-        found: dict[tuple[int | str, ...], int] = {}
+        indices: dict[tuple[int | str, ...], int] = {}
         tiles: dict[tuple[int | str, ...], int] = {}
         kind = [name for name in self.knobs if name not in _MINOR_KNOBS]
         for index in self.order:
-            if len(found) == count:
+            if len(indices) == count:
                 break
             key, tile = self._values(kind, index), self._values(_TILE, index)
-            if key not in found and tiles.get(tile, 0) < _OF_A_TILE * max(1, count // _FEW):
-                found[key] = int(index)
+            if key not in indices and tiles.get(tile, 0) < _OF_A_TILE * max(1, count // _FEW):
+                indices[key] = int(index)
                 tiles[tile] = tiles.get(tile, 0) + 1
-        return [self._candidate(index) for index in found.values()]
+        return [self._candidate(index) for index in indices.values()]
 
     def _values(self, names: Sequence[str], index: int) -> tuple[int | str, ...]:
         return tuple(_knob(self.columns.value(name, index)) for name in names if name in self.columns.values)
@@ -269,10 +269,10 @@ def _launched(columns: Columns, size: Size, gpu: Gpu, *, triggers: bool) -> tupl
     faster = times["total"][1] < times["total"][0] * (1 - LAUNCH_MARGIN)
     stays = faster & launch_triggers.is_kept_in_place(size, gpu)
     if triggers:
-        chosen = launch_triggers.with_trigger(columns, launch_triggers.is_at_exit(columns) | stays)
+        result = launch_triggers.with_trigger(columns, launch_triggers.is_at_exit(columns) | stays)
     else:
-        chosen = Columns({**columns.values, _LAUNCH: ~stays}, columns.derived, columns.count)
-    return chosen, {name: np.where(faster, by_itself, by_launch) for name, (by_launch, by_itself) in times.items()}
+        result = Columns({**columns.values, _LAUNCH: ~stays}, columns.derived, columns.count)
+    return result, {name: np.where(faster, by_itself, by_launch) for name, (by_launch, by_itself) in times.items()}
 
 
 def margin_factor(family: str, columns: Columns, waves: Array, size: Size, gpu: Gpu) -> Array:
@@ -288,27 +288,39 @@ def margin_factor(family: str, columns: Columns, waves: Array, size: Size, gpu: 
         size: of the problem.
         gpu: whose tile widths were measured.
     """
-    known = gpu.measured_widths.get(family, ())
-    widths = _WIDTH_MARGIN * ~np.isin(columns.floats("block_n"), known) if known else np.zeros(columns.count)
+    measured_widths = gpu.measured_widths.get(family, ())
+    widths = (
+        _WIDTH_MARGIN * ~np.isin(columns.floats("block_n"), measured_widths)
+        if measured_widths
+        else np.zeros(columns.count)
+    )
     # HBM bounds these, whatever the width.
     is_early = np.asarray(columns.column(early_weights.KNOB, False), bool)
     widths = widths * ~is_early
     edges = _EDGE_MARGIN * columns.floats("has_edges", 0.0) if family == WARP else 0.0
     is_warpgroup = family == WARPGROUP
     in_memory = columns.equals("split_k_workspace", "memory", "cluster")
-    uneven = in_memory & (columns.floats("block_m") == _UNEVEN_ROWS) & (np.minimum(size.m, size.n) <= _FEW_ROWS)
+    is_uneven = in_memory & (columns.floats("block_m") == _UNEVEN_ROWS) & (np.minimum(size.m, size.n) <= _FEW_ROWS)
     twice = (columns.floats("min_blocks_per_sm", 1) > 1) & is_warpgroup & ~is_early & (size.batch == 1)
     split = columns.floats("split_k", 1)
     steps = ceil_divide(ceil_divide(size.k, columns.floats("block_k")), split)
-    wide = (columns.floats("block_m") * columns.floats("block_n") >= _WIDE_TILE) & (steps <= _FEW_STEPS) & is_warpgroup
-    wide = wide & ~columns.equals("schedule", "pingpong", "cooperative")
+    is_wide = (
+        (columns.floats("block_m") * columns.floats("block_n") >= _WIDE_TILE) & (steps <= _FEW_STEPS) & is_warpgroup
+    )
+    is_wide = is_wide & ~columns.equals("schedule", "pingpong", "cooperative")
     later = in_memory & (split > 1) & (waves > 1)
     in_cluster = (split > 1) & ~in_memory & (np.minimum(size.m, size.n) >= _SPLIT_SIDE) & is_warpgroup
     # Kernels whose own constants are of so many splits are as certain as others.
     early_splits = np.maximum(0.0, split - 2) * (is_early & ~has_short_blocks(columns, size, gpu))
     splits = _MULTI_WAVE_SPLIT_MARGIN * later + _CLUSTER_SPLIT_MARGIN * in_cluster + _EARLY_SPLIT_MARGIN * early_splits
     return (
-        1.0 + widths + edges + _UNEVEN_MARGIN * uneven + splits + _TWO_BLOCK_MARGIN * twice + _WIDE_TILE_MARGIN * wide
+        1.0
+        + widths
+        + edges
+        + _UNEVEN_MARGIN * is_uneven
+        + splits
+        + _TWO_BLOCK_MARGIN * twice
+        + _WIDE_TILE_MARGIN * is_wide
     )
 
 
@@ -362,11 +374,11 @@ def rank(
     # Of settings that take equally long, the first in the order of the knobs' options.
     with_margin = times["total"] * margin_factor(family, columns, times["waves"], size, gpu)
     order = np.argsort(with_margin, kind="stable")
-    searched = tuple(
+    knob_names = tuple(
         name
         for name in (*search.order, search.most, orders.KNOB, *_LATE_KNOBS)
         if name in space.options
         and name not in fixed
         and (name not in _LATE_KNOBS or isinstance(columns.values[name], Array))
     )
-    return Ranking(family, searched, columns, times, order, with_margin)
+    return Ranking(family, knob_names, columns, times, order, with_margin)

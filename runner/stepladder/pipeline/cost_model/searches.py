@@ -137,27 +137,27 @@ def _partial_tiles(size: Size, gpu: Gpu) -> list[tuple[int, int]]:
     A product that HBM bounds ends when the last multiprocessor has read its weights: with tiles in multiples of 64
     rows, few extents divide well by the number of multiprocessors.
     """
-    found = []
+    partial_tiles = []
     for splits, waves in _PARTIAL_WAVES:
         tiles = int(blocks_that_fit(np.array([float(splits)]), gpu)[0]) // splits * waves
         rows = int(ceil_divide(ceil_divide(size.m, tiles), _EIGHT)) * _EIGHT
         if rows % INSTRUCTION_ROWS and rows <= _MAX_ROWS:
-            found.append((rows, splits))
-    return found
+            partial_tiles.append((rows, splits))
+    return partial_tiles
 
 
 def _useful(size: Size, gpu: Gpu, is_early: bool, waits: bool) -> tuple[str, ...]:
     """Returns the expressions that a setting is dropped for if one of them does not hold."""
     tiles = _partial_tiles(size, gpu) if (is_early or waits) and size.a_layout == "row" else []
     rows = [f"block_m == {rows}" for rows in sorted({rows for rows, _ in tiles})]
-    both = [f"block_m == {rows} and split_k == {splits}" for rows, splits in tiles]
+    tile_conditions = [f"block_m == {rows} and split_k == {splits}" for rows, splits in tiles]
     partial = _USEFUL_PARTIAL if waits else (*_USEFUL_PARTIAL, _USEFUL_EARLY_PARTIAL)
     kinds = [f"{_FULL_ROWS} or {text}" for text in partial]
-    two = _TWO_BLOCKS_OF_FEW_ROWS if is_early or waits else _TWO_BLOCKS_OF_BATCHES
-    kinds += [f"min_blocks_per_sm < 2 or ({text})" for text in two]
+    block_conditions = _TWO_BLOCKS_OF_FEW_ROWS if is_early or waits else _TWO_BLOCKS_OF_BATCHES
+    kinds += [f"min_blocks_per_sm < 2 or ({text})" for text in block_conditions]
     return (
         " or ".join([_FULL_ROWS, *rows]),
-        " or ".join([_FULL_ROWS, *both]),
+        " or ".join([_FULL_ROWS, *tile_conditions]),
         *kinds,
         *_USEFUL_WARPGROUP,
     )
@@ -168,13 +168,15 @@ def _persistent_blocks(size: Size, gpu: Gpu) -> Callable[[Columns], list[Array]]
     than those, which then all end together."""
 
     def propose(columns: Columns) -> list[Array]:
-        some, combination = columns.grouped(("block_m", "block_n", "cluster_m", "cluster_n"))
-        cluster = np.broadcast_to(some.floats("cluster_m", 1) * some.floats("cluster_n", 1), (some.count,))
+        groups, combination = columns.grouped(("block_m", "block_n", "cluster_m", "cluster_n"))
+        cluster = np.broadcast_to(groups.floats("cluster_m", 1) * groups.floats("cluster_n", 1), (groups.count,))
         room = blocks_that_fit(cluster, gpu)
-        tiles = cut(size, some).count
-        even = ceil_divide(ceil_divide(tiles, ceil_divide(tiles, room)), cluster) * cluster
-        even = np.where(tiles > room, np.minimum(even, room), room)
-        return [np.broadcast_to(values, (some.count,)).astype(np.int64)[combination] for values in (0, room, even)]
+        tiles = cut(size, groups).count
+        balanced = ceil_divide(ceil_divide(tiles, ceil_divide(tiles, room)), cluster) * cluster
+        balanced = np.where(tiles > room, np.minimum(balanced, room), room)
+        return [
+            np.broadcast_to(values, (groups.count,)).astype(np.int64)[combination] for values in (0, room, balanced)
+        ]
 
     return propose
 

@@ -67,16 +67,16 @@ def have_short_blocks(knobs: Columns, size: Size, gpu: Gpu, name: str) -> Array:
         knobs, size, gpu: as for `has_short_blocks`.
         name: of the set.
     """
-    waves, few = _waves(knobs, size, gpu), np.minimum(size.m, size.n)
+    waves, short_side = _waves(knobs, size, gpu), np.minimum(size.m, size.n)
     height, step = knobs.floats("block_m"), knobs.floats("block_k") * size.in_bytes
-    found = np.zeros(knobs.count, bool)
+    is_short = np.zeros(knobs.count, bool)
     for form in SHORT_BLOCKS[name]:
         fits = (knobs.floats("split_k", 1) == form.splits) & (form.least <= waves) & (waves <= form.most)
-        fits = fits & (form.rows[0] <= few) & (few <= form.rows[1]) & (form.least_k <= size.k)
+        fits = fits & (form.rows[0] <= short_side) & (short_side <= form.rows[1]) & (form.least_k <= size.k)
         for rows, step_bytes in form.tiles:
-            found = found | (fits & (height == rows) & (step == step_bytes))
+            is_short = is_short | (fits & (height == rows) & (step == step_bytes))
     return (
-        found
+        is_short
         & (knobs.floats("min_blocks_per_sm", 1) == _BLOCKS_PER_SM)
         # Loads of K-major weights are as long as a k step; rows that begin within sectors were not measured.
         & (size.a_layout == "column")

@@ -80,27 +80,27 @@ def _expand(
         ready: the rules that can be checked once the knob is bound.
         is_first_enough: a setting gets the first of the values that it can have.
     """
-    some, combination = columns.grouped(ready.knobs)
-    kept = _accepted(some, name, values, ready, is_first_enough)
-    used = np.flatnonzero(kept.any(axis=1))
-    if len(used) == 1 or len(values) == 1:  # one value for all settings needs no column
-        only = int(used[0]) if len(used) else 0
-        bound = Columns({**columns.values, name: values[only]}, columns.derived, columns.count)
-        return bound if kept[only].all() else bound.take(kept[only][combination])
-    places = [np.flatnonzero(keep[combination]) for keep in kept]
-    codes = np.repeat(np.arange(len(values)), [len(own) for own in places])
-    chosen = columns.take(np.concatenate(places))
-    return Columns({**chosen.values, name: Coded(np.asarray(values), codes)}, columns.derived, chosen.count)
+    groups, combination = columns.grouped(ready.knobs)
+    is_accepted = _accepted(groups, name, values, ready, is_first_enough)
+    value_numbers = np.flatnonzero(is_accepted.any(axis=1))
+    if len(value_numbers) == 1 or len(values) == 1:  # one value for all settings needs no column
+        only = int(value_numbers[0]) if len(value_numbers) else 0
+        result = Columns({**columns.values, name: values[only]}, columns.derived, columns.count)
+        return result if is_accepted[only].all() else result.take(is_accepted[only][combination])
+    places = [np.flatnonzero(keep[combination]) for keep in is_accepted]
+    codes = np.repeat(np.arange(len(values)), [len(place) for place in places])
+    taken = columns.take(np.concatenate(places))
+    return Columns({**taken.values, name: Coded(np.asarray(values), codes)}, columns.derived, taken.count)
 
 
 def _accepted(columns: Columns, name: str, values: Sequence[int | str], ready: Ready, is_first_enough: bool) -> Array:
     """Returns for each value of a knob which settings rules accept with it; see `_expand`. The values are a column of
     their own, so that what does not depend on the knob is evaluated once for all of them."""
     column = np.asarray(values)[:, np.newaxis] if len(values) > 1 else values[0]
-    bound = columns.with_knob(name, column, ready.derived)
-    kept = _all_satisfied(bound, ready, (len(values), columns.count))
+    candidates = columns.with_knob(name, column, ready.derived)
+    is_accepted = _all_satisfied(candidates, ready, (len(values), columns.count))
     # The value of a setting is that of the first True.
-    return kept & (np.cumsum(kept, axis=0) == 1) if is_first_enough else kept
+    return is_accepted & (np.cumsum(is_accepted, axis=0) == 1) if is_first_enough else is_accepted
 
 
 def _expand_proposed(columns: Columns, name: str, proposed: Sequence[Array], ready: Ready) -> Columns:
@@ -108,15 +108,15 @@ def _expand_proposed(columns: Columns, name: str, proposed: Sequence[Array], rea
     that are proposed twice count once. The arguments are those of `_expand`, with one value a setting."""
     places: list[Array] = []
     for number, values in enumerate(proposed):
-        bound = columns.with_knob(name, Coded.of(values), ready.derived)
-        some, combination = bound.grouped({*ready.knobs, name})
-        keep = _all_satisfied(some, ready, (some.count,))[combination]
-        for other in proposed[:number]:
-            keep = keep & (values != other)
+        candidates = columns.with_knob(name, Coded.of(values), ready.derived)
+        groups, combination = candidates.grouped({*ready.knobs, name})
+        keep = _all_satisfied(groups, ready, (groups.count,))[combination]
+        for earlier in proposed[:number]:
+            keep = keep & (values != earlier)
         places.append(np.flatnonzero(keep))
-    bound = Coded.of(np.concatenate([values[own] for values, own in zip(proposed, places)]))
+    column = Coded.of(np.concatenate([values[place] for values, place in zip(proposed, places)]))
     chosen = columns.take(np.concatenate(places))
-    return Columns({**chosen.values, name: bound}, columns.derived, chosen.count)
+    return Columns({**chosen.values, name: column}, columns.derived, chosen.count)
 
 
 def _all_satisfied(columns: Columns, ready: Ready, shape: tuple[int, ...]) -> Array:
@@ -189,13 +189,13 @@ def feasible(space: Space, facts: Mapping[str, Value], fixed: Mapping[str, int |
     """
     scope = Scope({**facts, **space.defaults}, space.derived)
     useful = [(Rule(text), scope.roots(text)) for text in search.useful]
-    known = [(rule, roots) for rule, roots in useful if all(root in facts or root in space.options for root in roots)]
-    free = [rule for rule, roots in known if not fixed.keys() & set(roots)]
-    for helpful in ([rule for rule, _ in known], free, []):
-        found = _bound(space, facts, fixed, search, [*space.rules, *helpful], scope)
-        if found.count:
+    usable = [(rule, roots) for rule, roots in useful if all(root in facts or root in space.options for root in roots)]
+    free = [rule for rule, roots in usable if not fixed.keys() & set(roots)]
+    for helpful in ([rule for rule, _ in usable], free, []):
+        columns = _bound(space, facts, fixed, search, [*space.rules, *helpful], scope)
+        if columns.count:
             break
-    return found
+    return columns
 
 
 def _bound(
@@ -207,12 +207,12 @@ def _bound(
     scope: Scope,
 ) -> Columns:
     order = [name for name in search.order if name in space.options]
-    others = [name for name in space.options if name not in order and name != search.most]
+    other_knobs = [name for name in space.options if name not in order and name != search.most]
     if search.most in space.options:
         order.append(search.most)
     rules = _Rules(requirements, scope, set(space.options), _dependent(space, scope))
     columns = Columns(facts, space.derived, 1)
-    for name in [*others, *order]:
+    for name in [*other_knobs, *order]:
         ready = rules.bind(name)
         if name in search.proposals and name not in fixed:
             columns = _expand_proposed(columns, name, search.proposals[name](columns), ready)
@@ -227,8 +227,8 @@ def _bound(
 
 def _dependent(space: Space, scope: Scope) -> dict[str, set[str]]:
     """Returns, by knob, the derived names that depend on it."""
-    found: dict[str, set[str]] = {}
+    dependents: dict[str, set[str]] = {}
     for name, text in space.derived.items():
         for root in scope.roots(text):
-            found.setdefault(root, set()).add(name)
-    return found
+            dependents.setdefault(root, set()).add(name)
+    return dependents

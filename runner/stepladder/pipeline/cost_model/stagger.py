@@ -39,5 +39,5 @@ def choose(knobs: Columns, size: Size) -> Columns:
         & (steps >= 2 * stages)
     )
     # A knob that is given is one value for all settings.
-    held = np.broadcast_to(np.where(gains, np.minimum(stages - 1, _MAX), 0).astype(np.int64), (knobs.count,))
-    return Columns({**knobs.values, KNOB: held}, knobs.derived, knobs.count)
+    stages_apart = np.broadcast_to(np.where(gains, np.minimum(stages - 1, _MAX), 0).astype(np.int64), (knobs.count,))
+    return Columns({**knobs.values, KNOB: stages_apart}, knobs.derived, knobs.count)

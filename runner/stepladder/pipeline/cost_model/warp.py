@@ -50,9 +50,9 @@ def blocks_a_multiprocessor(knobs: Columns, size: Size, gpu: Gpu) -> Array:
     columns = size.products * knobs.floats("warp_n")
     accumulators = knobs.floats("warp_m") * columns / 32 * (0.5 if size.acc_type == "f16" else 1.0)
     fragments = (knobs.floats("warp_m") + columns) * 16 * 2 / 4 / 32 * 2
-    parts, others = np.where(splits_f32(knobs, size), [[2.0], [_F32_REGISTERS]], [[1.0], [0.0]])
-    needed = (accumulators + fragments) * parts + others + _OTHER_REGISTERS
-    registers = np.minimum(np.ceil(needed / 8) * 8, _MAX_REGISTERS)
+    parts, temporaries = np.where(splits_f32(knobs, size), [[2.0], [_F32_REGISTERS]], [[1.0], [0.0]])
+    needed_registers = (accumulators + fragments) * parts + temporaries + _OTHER_REGISTERS
+    registers = np.minimum(np.ceil(needed_registers / 8) * 8, _MAX_REGISTERS)
     by_registers = np.floor(gpu.registers / (registers * threads))
     by_memory = np.floor(gpu.shared_bytes / (knobs.floats("shared_bytes", 0) + _RESERVED_BYTES))
     by_threads = np.floor(gpu.threads / threads)
@@ -161,8 +161,8 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, instruction: str) -> dict[str,
     steps = ceil_divide(size.k, knobs.floats("block_k"))
     most = blocks_a_multiprocessor(knobs, size, gpu)
     room = gpu.multiprocessors * most
-    whole = np.floor(tiles.count / room)
-    rest = tiles.count - whole * room
+    full_waves = np.floor(tiles.count / room)
+    rest = tiles.count - full_waves * room
     resident = ceil_divide(rest, gpu.multiprocessors)  # blocks that share a multiprocessor in the last wave
     registers = knobs.equals("prefetch", "registers", "cp_async")
     registers = registers | np.asarray(knobs.column("through_registers", False), bool)
@@ -172,30 +172,30 @@ def predict(knobs: Columns, size: Size, gpu: Gpu, instruction: str) -> dict[str,
     l2 = l2_step(knobs, size, gpu, constants["l2"])
     warps = threads_of(knobs) / 32
     slower = np.where(registers, constants["through_registers"], 1.0)
-    exposed = np.where(registers & (knobs.floats("stages", 2) < 2), constants["step"], 0.0)
+    exposed_step = np.where(registers & (knobs.floats("stages", 2) < 2), constants["step"], 0.0)
 
     is_large = knobs.floats("warp_m") * knobs.floats("warp_n") >= _F32_TILE
     busy_warps = np.where(splits_f32(knobs, size), np.where(is_large, 0.5, 1.0) * _F32_WARPS, 0.0)
 
     def wave(blocks: Array) -> dict[str, Array]:
         all_warps = np.maximum(blocks, 1.0) * warps
-        few = (np.maximum(all_warps, _MATRIX_UNITS) + constants["few_warps"]) / all_warps
-        few = np.maximum(few, busy_warps / all_warps)
+        few_warps = (np.maximum(all_warps, _MATRIX_UNITS) + constants["few_warps"]) / all_warps
+        few_warps = np.maximum(few_warps, busy_warps / all_warps)
         limits = {
-            "matrix unit": blocks * matrix * few,
+            "matrix unit": blocks * matrix * few_warps,
             "shared memory": blocks * shared,
             "L2": blocks * l2,
             "latency": np.where(blocks > 0, (constants["latency"] + l2) / ahead, 0.0),
         }
-        joined = join(*limits.values()) * slower + np.where(blocks > 0, constants["step"] + exposed, 0.0)
-        return {"main loop": joined * steps} | {name: limit * steps for name, limit in limits.items()}
+        step_time = join(*limits.values()) * slower + np.where(blocks > 0, constants["step"] + exposed_step, 0.0)
+        return {"main loop": step_time * steps} | {name: limit * steps for name, limit in limits.items()}
 
     full, last = wave(most), wave(resident)
-    parts = {name: whole * full[name] + last[name] for name in full}
-    waves = whole + (rest > 0)
+    parts = {name: full_waves * full[name] + last[name] for name in full}
+    waves = full_waves + (rest > 0)
     tile_bytes = knobs.floats("block_m") * knobs.floats("block_n") * size.out_bytes * (2 if size.accumulate else 1)
-    epilogue = (whole * most + resident) * tile_bytes / constants["store"] * 1e-3
-    prologue = waves * constants["prologue"] + (whole * most + resident) * constants["block"]
+    epilogue = (full_waves * most + resident) * tile_bytes / constants["store"] * 1e-3
+    prologue = waves * constants["prologue"] + (full_waves * most + resident) * constants["block"]
     at_once = np.minimum(tiles.count, room)
     traffic = memory_bytes(size, tiles, knobs, gpu, at_once, constants["cached"])
     hbm = traffic / (gpu.hbm_bytes_per_us * constants["hbm"])

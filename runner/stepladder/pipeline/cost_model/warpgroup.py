@@ -61,8 +61,8 @@ def _begin_of(launch: Launch) -> Array:
     """Returns the time from launch to launch that no kernel has a part in."""
     size, constants = launch.size, launch.constants
     has_room = (launch.at_once <= launch.gpu.multiprocessors / 2) & (np.minimum(size.m, size.n) > _FEW_ROWS)
-    own = np.where(launch.by_itself, constants["launch_by_itself"], -_IDLE_START * has_room)
-    return constants["launch"] + own + np.where(launch.at_exit, constants["launch_at_exit"], 0.0)
+    start = np.where(launch.by_itself, constants["launch_by_itself"], -_IDLE_START * has_room)
+    return constants["launch"] + start + np.where(launch.at_exit, constants["launch_at_exit"], 0.0)
 
 
 def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
@@ -108,12 +108,12 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
     busy = all_steps * step.matrix / kernel * (at_once / gpu.multiprocessors)
     kernel = kernel * (1 + constants["throttle"] * np.maximum(0.0, busy - constants["throttle_from"]))
     by_elements = np.where(writes_elements(knobs, size), constants["column_write"], 1.0)
-    written = size.result_bytes / (constants["write"] * 1e6) * by_elements
+    write_time = size.result_bytes / (constants["write"] * 1e6) * by_elements
     begin = _begin_of(launch)
-    total = join(kernel, from_memory, written + constants["prologue"]) + _HIDDEN_TRAFFIC_COST * hbm + begin
-    repacking = repacking_time(size, gpu, constants, launch.b_loaded, launch.a_split)
-    preparing = preparing_time(size, gpu, constants)
-    total = total + repacking + preparing
+    total = join(kernel, from_memory, write_time + constants["prologue"]) + _HIDDEN_TRAFFIC_COST * hbm + begin
+    repack_time = repacking_time(size, gpu, constants, launch.b_loaded, launch.a_split)
+    prepare_time = preparing_time(size, gpu, constants)
+    total = total + repack_time + prepare_time
     times = {
         "total": total,
         "main loop": main_loop,
@@ -121,15 +121,15 @@ def predict(knobs: Columns, size: Size, gpu: Gpu) -> dict[str, Array]:
         "epilogue": epilogues,
         "reduction": reduction,
         "launch": begin,
-        **({"repacking": repacking} if np.any(repacking) else {}),
-        **({"preparing": preparing} if preparing else {}),
+        **({"repacking": repack_time} if np.any(repack_time) else {}),
+        **({"preparing": prepare_time} if prepare_time else {}),
         "matrix unit": all_steps * step.matrix,
         "shared memory": all_steps * step.shared,
         "TMA": all_steps * step.fill + edge,
         "L2": all_steps * step.l2,
         "latency": all_steps * step.latency,
         "HBM": hbm,
-        "writes": written,
+        "writes": write_time,
         "waves": rounds,
     }
     shape = np.broadcast_shapes((knobs.count,), np.shape(launch.at_exit))

@@ -38,15 +38,15 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
     cluster = knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) * in_cluster
     room = blocks_that_fit(cluster, gpu) * knobs.floats("min_blocks_per_sm", 1)
     blocks = tiles.count * split
-    wanted = np.asarray(knobs.floats("persistent_blocks", 0))
-    persistent = wanted > 0
-    resident = np.floor(wanted / cluster) * cluster
+    persistent_blocks = np.asarray(knobs.floats("persistent_blocks", 0))
+    persistent = persistent_blocks > 0
+    resident = np.floor(persistent_blocks / cluster) * cluster
     width = np.where(persistent, np.maximum(np.minimum(resident, blocks), 1.0), room)
     passes = np.where(persistent, ceil_divide(width, room), 1.0)
     waves = ceil_divide(blocks, width) * passes
-    whole = np.floor(blocks / width)
-    rest = blocks / width - whole
-    stream_k = (whole + np.where(rest > 0, np.maximum(rest, 0.5), 0.0)) * passes
+    full_waves = np.floor(blocks / width)
+    rest = blocks / width - full_waves
+    stream_k = (full_waves + np.where(rest > 0, np.maximum(rest, 0.5), 0.0)) * passes
     shared = knobs.equals("tile_scheduler", "stream_k", "data_parallel")
     return waves, np.minimum(np.minimum(blocks, width), room), np.where(shared, stream_k, waves)
 
@@ -89,7 +89,7 @@ class Launch:
         self.by_itself = ~np.asarray(knobs.column("dependent_launch", True), bool)
         self.at_exit = is_at_exit(knobs)
         # Blocks of a dependent launch begin where multiprocessors are idle, and those of the next one on others.
-        moved = constants["cached"] * (1 - constants["cached_idle"] * self.idle)
-        self.cached = np.where(self.by_itself | self.at_exit, constants["cached_in_place"], moved)
+        cached = constants["cached"] * (1 - constants["cached_idle"] * self.idle)
+        self.cached = np.where(self.by_itself | self.at_exit, constants["cached_in_place"], cached)
         self.held = held_bytes(size, readers_of(self.tiles, knobs), constants["cached_halves"])
         self.absent = uncached(size, gpu, self.cached, constants["evicted"], self.held)

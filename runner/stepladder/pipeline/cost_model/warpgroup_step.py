@@ -83,10 +83,10 @@ def shared_step(
     """
     rows = block_m / INSTRUCTION_ROWS
     read_a = INSTRUCTION_ROWS * size.a_bytes * products_of(a_split)
-    read = rows * (read_a + block_n * size.in_bytes * products_of(split))
-    written = 0.5 * (block_m * size.a_bytes * a_split + block_n * size.in_bytes * split)
+    bytes_read = rows * (read_a + block_n * size.in_bytes * products_of(split))
+    bytes_written = 0.5 * (block_m * size.a_bytes * a_split + block_n * size.in_bytes * split)
     of_peak = np.where(np.asarray(split) > 1, _SPLIT_SHARED_RATE, fraction)
-    return gpu.microseconds((read + written) * block_k / (gpu.shared_bytes_per_clock * of_peak))
+    return gpu.microseconds((bytes_read + bytes_written) * block_k / (gpu.shared_bytes_per_clock * of_peak))
 
 
 class Step:
@@ -120,15 +120,15 @@ class Step:
         parts = _loads_of(launch)
         # Source: measured, docs/results/model_long_bf16-bf16.json. Blocks of a cluster read tiles that they share once.
         doublings = np.log2(np.maximum(launch.splits / _SPLITS_WITHOUT_SLOWDOWN, 1.0))
-        scattered = 1 + constants["split_loads"] * doublings / launch.cluster ** constants["split_shared"]
+        scatter = 1 + constants["split_loads"] * doublings / launch.cluster ** constants["split_shared"]
         # After the exit of all blocks, those of the next launch are spread over pairs of multiprocessors.
         spread = np.where(launch.at_exit, 1 - constants["loads_at_exit"] * launch.idle, 1.0)
-        self.fill = _fill_of(launch, parts, scattered, spread)
+        self.fill = _fill_of(launch, parts, scatter, spread)
         clusters = [launch.cluster_n, launch.cluster_m]
         only = [size.n <= launch.block_n * launch.cluster_n, size.m <= launch.block_m * launch.cluster_m]
         l2 = l2_step(parts, clusters, only, launch.at_once, launch.absent, gpu, constants)
         requests = batches.request_step(parts, clusters, launch.absent, size, gpu) * launch.sharing
-        self.l2 = np.maximum(l2 * scattered * spread, requests)
+        self.l2 = np.maximum(l2 * scatter * spread, requests)
         # The loads of the first stages are issued at once: the prologue waits for them.
         stages = knobs.floats("stages", 1)
         all_steps = launch.rounds * launch.steps
@@ -137,15 +137,15 @@ class Step:
         if size.in_registers:
             self._computed = register_step(knobs, size, self.matrix)
         else:
-            splitting = split_step(knobs, self.matrix, gpu)
-            self._computed = np.where(launch.split > launch.a_split, splitting, 0.0)
+            split_time = split_step(knobs, self.matrix, gpu)
+            self._computed = np.where(launch.split > launch.a_split, split_time, 0.0)
         # Sums of split operands are added to the accumulator after each step: a warpgroup that multiplies alone waits.
         alone = launch.pingpong | (launch.warpgroups < 2)
-        adding = gpu.microseconds(launch.block_m * columns / _ADDING_LANES)
-        self._added = np.where((launch.split > 1) & alone, adding + _DRAIN_US, np.zeros(1))
+        add_time = gpu.microseconds(launch.block_m * columns / _ADDING_LANES)
+        self._added = np.where((launch.split > 1) & alone, add_time + _DRAIN_US, np.zeros(1))
         # So are those of fp8, where other warpgroups hide a part of it.
-        factor, drain = (np.where(alone, *both) for both in zip(_PROMOTING_ALONE, _PROMOTING_BESIDE))
-        self._promoting = np.where(launch.promotes, factor * adding + drain, np.zeros(1))
+        factor, drain = (np.where(alone, *pair) for pair in zip(_PROMOTING_ALONE, _PROMOTING_BESIDE))
+        self._promoting = np.where(launch.promotes, factor * add_time + drain, np.zeros(1))
         self.latency = self._pipeline_latency(self.fill)
         # Tiles with rows of zeros: those of the last row, of A, and of the last column, of B. One tile has both.
         counts = (launch.tiles.rows, launch.tiles.columns)
@@ -155,19 +155,19 @@ class Step:
         zeros = parts[0].zero_rows * crowd[0] + parts[1].zero_rows * crowd[1]
         self.zeros = constants["zero_row"] * 1e-3 * zeros
 
-    def time(self, filling: Array) -> Array:
+    def time(self, fill: Array) -> Array:
         """Returns the time of a step.
 
         Args:
-            filling: that TMA takes.
+            fill: that TMA takes.
         """
-        multiplying, latency = self.matrix + self._promoting, self._pipeline_latency(filling)
-        limits = (multiplying, self.shared, filling, self.l2, latency, self._computed)
+        multiply_time, latency = self.matrix + self._promoting, self._pipeline_latency(fill)
+        limits = (multiply_time, self.shared, fill, self.l2, latency, self._computed)
         return join(*limits) + self._launch.constants["step"] * self._launch.boxes + self._added
 
-    def _pipeline_latency(self, filling: Array) -> Array:
-        held = self._launch.constants["held"] * self.matrix
-        return (self._latency + np.maximum(filling, self.l2) + held) * self._waiting
+    def _pipeline_latency(self, fill: Array) -> Array:
+        held_time = self._launch.constants["held"] * self.matrix
+        return (self._latency + np.maximum(fill, self.l2) + held_time) * self._waiting
 
 
 def _loads_of(launch: Launch) -> list[Loads]:
@@ -185,20 +185,20 @@ def _loads_of(launch: Launch) -> list[Loads]:
     ]
 
 
-def _fill_of(launch: Launch, parts: list[Loads], scattered: Array, spread: Array) -> Array:
+def _fill_of(launch: Launch, parts: list[Loads], scatter: Array, spread: Array) -> Array:
     """Returns the time of TMA for a k step, without rows of zeros in tiles at edges.
 
     Args:
         launch: of the block.
         parts: what a step loads of A and of B.
-        scattered: how much longer loads take as splits of k read at distant positions.
+        scatter: how much longer loads take as splits of k read at distant positions.
         spread: how much shorter as blocks are spread over multiprocessors.
     """
     constants, clusters = launch.constants, [launch.cluster_n, launch.cluster_m]
     # The multiprocessors share the memory system that TMA loads from: loads are faster where some of them are idle.
     idle = 1 - constants["fill_idle"] * launch.idle
     fill = fill_step(parts, clusters, launch.gpu, constants) * idle * launch.sharing
-    fill = fill * scattered
+    fill = fill * scatter
     fill = fill * (1 + constants["neighbours"] * are_neighbours(launch.cluster_m, launch.cluster_n, launch.size))
     # Blocks of a cluster that are beyond C load their slices, and fill the others with zeros.
     fill = fill * (1 + constants["empty"] * launch.tiles.empty)

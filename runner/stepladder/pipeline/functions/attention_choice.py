@@ -31,26 +31,26 @@ def is_slower(texts: Mapping[str, str], request: Request, target: str) -> bool:
         target: GPU architecture of the kernels.
     """
     on = gpu.find(request.gpu, target).gpu
-    one = several = 0.0
+    one_kernel = several_kernels = 0.0
     skips = request.settings.get("math") != "libdevice"
     for name, text in texts.items():
         if not is_attention(name):
             continue
         module = parse_payload(text, "attention")  # what `walk` returns does not keep it
-        found = find_last(walk(module, "func.func")[0].regions[0].blocks[0])
-        one += _of_one(found, on, skips=skips)
-        several += on.attention["kernels"] + math.prod(found.shape) * on.attention["score"] * 1e-6
-    return one > several
+        attention = find_last(walk(module, "func.func")[0].regions[0].blocks[0])
+        one_kernel += _of_one(attention, on, skips=skips)
+        several_kernels += on.attention["kernels"] + math.prod(attention.shape) * on.attention["score"] * 1e-6
+    return one_kernel > several_kernels
 
 
-def _of_one(found: Attention, on: Gpu, *, skips: bool) -> float:
+def _of_one(attention: Attention, on: Gpu, *, skips: bool) -> float:
     """Returns the estimated microseconds of one kernel: of the tiles that the busiest multiprocessor multiplies."""
-    *outer, queries, keys = found.shape
-    depth = ir.RankedTensorType(found.queries.value.type).shape[-1]
+    *outer, queries, keys = attention.shape
+    depth = ir.RankedTensorType(attention.queries.value.type).shape[-1]
     heads, blocks, tiles = math.prod(outer), queries // _TILE, keys // _TILE
     waves = math.ceil(heads * blocks / on.multiprocessors)
     most = waves * tiles
-    if skips and has_causal_mask(found):
-        own = [min(tiles, number + 1) for number in range(blocks)]
-        most = max(own[-1], heads * sum(own) / on.multiprocessors)
+    if skips and has_causal_mask(attention):
+        tiles_of_block = [min(tiles, number + 1) for number in range(blocks)]
+        most = max(tiles_of_block[-1], heads * sum(tiles_of_block) / on.multiprocessors)
     return most * on.attention[f"tile_{depth}"] + waves * on.attention["block"]

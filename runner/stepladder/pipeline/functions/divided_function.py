@@ -112,15 +112,15 @@ def divide(text: str, name: str, request: Request, *, pairs: bool) -> Divided:
     settings = {"pairs": pairs, **dict.fromkeys(("mixed_fp8", "attention"), has_step(pipelines, "convert_to_wgmma"))}
     settings["multiplies_fp8"] = multiplies_fp8(pipelines, target)
     settings["multiplies_bf16"] = targets.find(target).compute_capability >= targets.FIRST_BF16
-    asked, settings = request, settings | {"in_place": has_step(pipelines, "load_in_place")}
+    original, settings = request, settings | {"in_place": has_step(pipelines, "load_in_place")}
     settings["dequantizing"] = all(has_step((pipeline,), "prepare_operands") for pipeline in pipelines)
     settings[COLUMNS] = all("takes_windows" in library.load(item).derived for item in pipelines)
-    settings |= {name: value for name, value in asked.settings.items() if name in OF_FUNCTIONS}
-    own = {name: value for name, value in asked.settings.items() if name not in OF_FUNCTIONS}
-    request = dataclasses.replace(asked, settings=own)
+    settings |= {name: value for name, value in original.settings.items() if name in OF_FUNCTIONS}
+    own_settings = {name: value for name, value in original.settings.items() if name not in OF_FUNCTIONS}
+    request = dataclasses.replace(original, settings=own_settings)
     run = run_pipeline(text, name, _division(request, settings))
     texts = stage_texts(run)
-    if "attention" not in asked.settings and attention_choice.is_slower(texts, asked, target):
+    if "attention" not in original.settings and attention_choice.is_slower(texts, original, target):
         run = run_again(run, _division(request, settings := {**settings, "attention": False}))
         texts = stage_texts(run)
     if pairs:
@@ -133,9 +133,9 @@ def divide(text: str, name: str, request: Request, *, pairs: bool) -> Divided:
     is_chosen = request.tuned and "groups" not in settings
     kinds = Counter(_matmuls(texts))  # equal kernels have equal texts
     if is_chosen and sum(count for kind, count in kinds.items() if has_few_rows(kind)) > 1:
-        grouped = run_again(run, _division(request, {**settings, "groups": True}))
-        if first_of(pipelines, lambda by: has_faster_group(grouped, texts, of_matmuls(request, by, target))):
-            run = grouped
+        grouped_run = run_again(run, _division(request, {**settings, "groups": True}))
+        if first_of(pipelines, lambda by: has_faster_group(grouped_run, texts, of_matmuls(request, by, target))):
+            run = grouped_run
     diagnostics.name_payload(name)  # what was parsed since has other names
     return Divided(run, with_pitches(texts, run), selection, arguments, reference, request, target, is_chosen)
 

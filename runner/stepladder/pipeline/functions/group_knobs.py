@@ -38,15 +38,15 @@ def requests_of(texts: Sequence[str], request: Request) -> dict[str, Request]:
     """
     pipeline = library.load(request.pipeline)
     request = _of_whole_tiles(pipeline, request)
-    read = _read(pipeline, texts, request)
-    matmuls = [read[text] for text in texts]
+    matmul_of = _read(pipeline, texts, request)
+    matmuls = [matmul_of[text] for text in texts]
     if request.tuned:
-        query, whole = _query(pipeline, matmuls, request)
-        request = _chosen(query, request, matmuls, whole)
+        query, group = _query(pipeline, matmuls, request)
+        request = _chosen(query, request, matmuls, group)
     request = dataclasses.replace(request, tuned=False)
     knobs = choose_knobs(pipeline, request)
     if not knobs.get(_PERSISTENT):
-        return dict.fromkeys(read, request)
+        return dict.fromkeys(matmul_of, request)
     shares = _shares([_tiles(pipeline, knobs, item, request) for item in matmuls], knobs)
     return {
         text: dataclasses.replace(request, settings={**request.settings, _PERSISTENT: share})
@@ -81,13 +81,15 @@ def is_faster(texts: Sequence[str], request: Request) -> bool:
         StepladderError: as `read_payload`.
     """
     pipeline = library.load(request.pipeline)
-    read = _read(pipeline, texts, request)
-    if not all(map(has_few_rows, read)):
+    matmul_of = _read(pipeline, texts, request)
+    if not all(map(has_few_rows, matmul_of)):
         return False
-    asked = dataclasses.replace(request, constant_weights=True)
-    whole, _ = _query(pipeline, [read[text] for text in texts], _of_whole_tiles(pipeline, asked))
-    alone = {text: _from_launch_to_launch(make_query(pipeline, asked, found)) for text, found in read.items()}
-    return _from_launch_to_launch(whole) < sum(alone[text] for text in texts)
+    with_weights = dataclasses.replace(request, constant_weights=True)
+    group, _ = _query(pipeline, [matmul_of[text] for text in texts], _of_whole_tiles(pipeline, with_weights))
+    alone = {
+        text: _from_launch_to_launch(make_query(pipeline, with_weights, matmul)) for text, matmul in matmul_of.items()
+    }
+    return _from_launch_to_launch(group) < sum(alone[text] for text in texts)
 
 
 def _from_launch_to_launch(query: knob_choice.Query) -> float:
@@ -118,11 +120,11 @@ def _read(pipeline: Pipeline, texts: Sequence[str], request: Request) -> dict[st
 
 
 def _query(
-    pipeline: Pipeline, found: Sequence[PayloadMatmul], request: Request
+    pipeline: Pipeline, matmuls: Sequence[PayloadMatmul], request: Request
 ) -> tuple[knob_choice.Query, PayloadMatmul]:
     """Returns the query for a matmul that is as large as all of a group, and this matmul."""
-    whole = _together(max(found, key=lambda item: item.problem.flops), found)
-    return make_query(pipeline, request, whole), whole
+    group = _together(max(matmuls, key=lambda item: item.problem.flops), matmuls)
+    return make_query(pipeline, request, group), group
 
 
 def _together(matmul: PayloadMatmul, matmuls: Sequence[PayloadMatmul]) -> PayloadMatmul:
@@ -135,7 +137,7 @@ def _together(matmul: PayloadMatmul, matmuls: Sequence[PayloadMatmul]) -> Payloa
 
 
 def _chosen(
-    query: knob_choice.Query, request: Request, matmuls: Sequence[PayloadMatmul], whole: PayloadMatmul
+    query: knob_choice.Query, request: Request, matmuls: Sequence[PayloadMatmul], group: PayloadMatmul
 ) -> Request:
     """Returns a request with the knobs that are predicted to be the fastest, and that all matmuls accept.
 
@@ -145,10 +147,10 @@ def _chosen(
     pipeline = query.pipeline
     ranked = knob_choice.rank(query)
     if ranked is None:
-        found = accepted_choice(query, request, whole)
-        return found[0] if found is not None else request
+        choice = accepted_choice(query, request, group)
+        return choice[0] if choice is not None else request
 
-    is_filled_up = early_weights.is_short(whole.problem.m, whole.problem.m) and not request.constant_weights
+    is_filled_up = early_weights.is_short(group.problem.m, group.problem.m) and not request.constant_weights
 
     def predicted(candidate: Candidate) -> float:
         factor = 1 + _FILLED_UP * (is_filled_up and not candidate.knobs.get(_SWAPPED, False))
@@ -157,10 +159,10 @@ def _chosen(
     def by_waves(candidate: Candidate) -> float:
         knobs = choose_knobs(pipeline, _with(request, query, candidate.knobs))
         tiles = [_tiles(pipeline, knobs, item, request) for item in matmuls]
-        one = _tiles(pipeline, knobs, whole, request)
+        tile_count = _tiles(pipeline, knobs, group, request)
         if not knobs.get(_PERSISTENT):
-            return candidate.microseconds * sum(tiles) / one
-        return candidate.microseconds * _waves(tiles, knobs) / _waves([one], knobs)
+            return candidate.microseconds * sum(tiles) / tile_count
+        return candidate.microseconds * _waves(tiles, knobs) / _waves([tile_count], knobs)
 
     for candidate in sorted(ranked.first(_COMPARED), key=predicted):
         attempt = _with(request, query, candidate.knobs)

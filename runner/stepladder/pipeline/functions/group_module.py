@@ -70,16 +70,16 @@ def group_module(
     body = function.regions[0].blocks[0]
     kernels: dict[ir.Module, str] = {}
     for member, numbers in members:
-        own = walk(member, "func.func")[0].regions[0].blocks[0]
+        block = walk(member, "func.func")[0].regions[0].blocks[0]
         if member not in kernels:
             kernels[member] = f"{name}_{len(kernels)}"
             holder = walk(member, "gpu.module")[0].clone(ir.InsertionPoint.after(function))
             holder.attributes["sym_name"] = ir.StringAttr.get(kernels[member])
-        known: dict[ir.Value, ir.Value] = {
-            argument: body.arguments[numbers[place]] for place, argument in enumerate(own.arguments)
+        values: dict[ir.Value, ir.Value] = {
+            argument: body.arguments[numbers[place]] for place, argument in enumerate(block.arguments)
         }
-        *ops, _ = (op.operation for op in own.operations)
-        clone_ops(ops, known, ir.InsertionPoint(body))
+        *ops, _ = (op.operation for op in block.operations)
+        clone_ops(ops, values, ir.InsertionPoint(body))
         launch = walk(function, "gpu.launch_func")[-1]
         kernel = ir.SymbolRefAttr(launch.attributes["kernel"]).value[-1]
         launch.attributes["kernel"] = ir.SymbolRefAttr.get([kernels[member], kernel])
@@ -91,8 +91,8 @@ def group_module(
 
 def _function(module: ir.Module, name: str, types: Sequence[ir.Type], written: set[int]) -> ir.Operation:
     """Returns a new function of a module, whose block is empty."""
-    read = ir.DictAttr.get({key: ir.StringAttr.get(value) for key, value in _READ_ONLY.items()})
-    marks = [ir.DictAttr.get({}) if number in written else read for number in range(len(types))]
+    read_only = ir.DictAttr.get({key: ir.StringAttr.get(value) for key, value in _READ_ONLY.items()})
+    marks = [ir.DictAttr.get({}) if number in written else read_only for number in range(len(types))]
     with ir.InsertionPoint(module.body):
         function = ir.Operation.create(
             "func.func",

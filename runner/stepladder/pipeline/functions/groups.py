@@ -60,16 +60,16 @@ def build_group(name: str, texts: Sequence[str], request: Request, *, use_cache:
     # Arguments of the group's function: those of each of its matmuls, one after the other.
     places = [(run, number) for run in members for number in range(len(argument_types(run)))]
     written = {place for place, (run, number) in enumerate(places) if _access(run, number) != "read"}
-    whole = merged(name, members, written)
-    kernel = find_kernel(whole.module)
+    group = merged(name, members, written)
+    kernel = find_kernel(group.module)
     code = generate(kernel, use_cache=use_cache)
     check_resources(kernel, code)
-    plain = _described(kernel, code, whole, places, members)
+    plain = _described(kernel, code, group, places, members)
     roles: dict[int, tuple[str, ...]] = {}
     for place, parameter in enumerate(kernel.parameters):
         roles[parameter.number] = (*roles.get(parameter.number, ()), f"p{place}")
     dumps = {f"{place}/{file}": dump for place, run in enumerate(runs.values()) for file, dump in run.dumps().items()}
-    return GroupKernel(bundle.PlainCode(code.cubin, code.ptx, {**whole.dumps(), **dumps}), plain, roles)
+    return GroupKernel(bundle.PlainCode(code.cubin, code.ptx, {**group.dumps(), **dumps}), plain, roles)
 
 
 def _matmul(run: Run) -> PayloadMatmul:
@@ -109,8 +109,8 @@ def _described(
         through = None
         if parameter.descriptor is not None:
             through = len(descriptors)
-            found = tma_descriptor(role, parameter, parameter.descriptor, problem)
-            descriptors.append(dataclasses.replace(found, role=f"p{place}"))
+            descriptor = tma_descriptor(role, parameter, parameter.descriptor, problem)
+            descriptors.append(dataclasses.replace(descriptor, role=f"p{place}"))
         argument = argument_of(member, role, problem, number)
         arguments.append(dataclasses.replace(argument, name=f"P{place}", role=f"p{place}", descriptor=through))
     return bundle.PlainKernel(

@@ -64,7 +64,7 @@ def _of_function(text: str, name: str, request: Request) -> list[Part]:
     """Returns the matmuls of a function of several kernels."""
     pairs = "pairs" not in request.settings and takes_pairs((request.pipeline,))
     divided = divide(text, name, request, pairs=pairs)
-    own = of_matmuls(
+    matmul_request = of_matmuls(
         divided.request, request.pipeline, divided.target, loads_early=request.constant_weights, in_function=True
     )
     firsts = {}
@@ -72,5 +72,6 @@ def _of_function(text: str, name: str, request: Request) -> list[Part]:
         if is_matmul(stage):
             firsts.setdefault(of_stage, stage)
     return [
-        Part(of_stage, f"{name}:{stage}", with_exact_tf32(own, of_stage, stage)) for of_stage, stage in firsts.items()
+        Part(of_stage, f"{name}:{stage}", with_exact_tf32(matmul_request, of_stage, stage))
+        for of_stage, stage in firsts.items()
     ]

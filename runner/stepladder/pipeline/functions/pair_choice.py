@@ -51,10 +51,10 @@ def _leaves_idle(pairs: Iterable[str], request: Request) -> bool:
             problem=dataclasses.replace(query.problem, second_b=None),
             facts={**query.facts, "products": 1, "has_elementwise": False},
         )
-        pair, one = (knob_choice.rank(item) for item in (query, alone))
-        if pair is None or one is None or not len(pair) or not len(one):
+        pair, single = (knob_choice.rank(item) for item in (query, alone))
+        if pair is None or single is None or not len(pair) or not len(single):
             continue
-        first, second = pair.first(1)[0], one.first(1)[0]
+        first, second = pair.first(1)[0], single.first(1)[0]
         splits = second.knobs.get("split_k", 1) != 1 or second.knobs.get("tile_scheduler") == "stream_k"
         if splits and first.microseconds > 2 * second.microseconds:
             return True
@@ -65,21 +65,21 @@ def _dequantizes_longer(texts: Sequence[str], apart: Sequence[str], request: Req
     """Tells whether matmuls with pairs, and the preceding kernels that dequantize for pairs, take longer than matmuls
     without, which dequantize their own operands."""
     pipeline = library.load(request.pipeline)
-    found = {text: read_query(pipeline, request, text, "matmul") for text in (*texts, *apart)}
-    dequantizing = [text for text in apart if found[text].problem.is_prepared]
-    if not dequantizing:
+    queries = {text: read_query(pipeline, request, text, "matmul") for text in (*texts, *apart)}
+    prepared = [text for text in apart if queries[text].problem.is_prepared]
+    if not prepared:
         return False
     # Kernels in front make the operands of a pair as they would those of its matmuls alone.
     in_front = request
     if "producers" in pipeline.knobs:
         in_front = dataclasses.replace(request, settings={**request.settings, "producers": "kernels"})
-    together, alone = ([_first(found[text]) for text in each] for each in (texts, apart))
-    kernels = [_first(read_query(pipeline, in_front, text, "matmul")) for text in dequantizing]
+    together, alone = ([_first(queries[text]) for text in candidate] for candidate in (texts, apart))
+    kernels = [_first(read_query(pipeline, in_front, text, "matmul")) for text in prepared]
     if not all((*together, *alone, *kernels)):
         return False
-    preparing = sum(each.times.get("preparing", 0.0) for each in kernels if each)
-    times = [sum(each.microseconds for each in kind if each) for kind in (together, alone)]
-    return times[0] + preparing > _LONGER * times[1]
+    prepare_time = sum(candidate.times.get("preparing", 0.0) for candidate in kernels if candidate)
+    times = [sum(candidate.microseconds for candidate in kind if candidate) for kind in (together, alone)]
+    return times[0] + prepare_time > _LONGER * times[1]
 
 
 def _first(query: Query) -> Candidate | None:

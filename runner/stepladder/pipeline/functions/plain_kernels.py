@@ -99,7 +99,9 @@ def build_plain(
     dumps = dict(run.dumps())
     if run is not members[0]:
         dumps |= {
-            f"{place}/{file}": dump for place, own in enumerate(runs.values()) for file, dump in own.dumps().items()
+            f"{place}/{file}": dump
+            for place, member in enumerate(runs.values())
+            for file, dump in member.dumps().items()
         }
     return PlainStage(bundle.PlainCode(code.cubin, code.ptx, dumps), plain, roles)
 

@@ -50,9 +50,9 @@ def stage_texts(run: Run) -> dict[str, str]:
     Args:
         run: of the pipeline `functions`, with the IR after every step.
     """
-    outlined = parse_payload(next(step.text for step in run.steps if step.name == OUTLINED), OUTLINED)
+    module = parse_payload(next(step.text for step in run.steps if step.name == OUTLINED), OUTLINED)
     texts = {}
-    for function in walk(outlined, "func.func"):
+    for function in walk(module, "func.func"):
         if not is_private(function):
             continue
         name = ir.StringAttr(function.attributes["sym_name"]).value
@@ -70,14 +70,14 @@ def with_pitches(texts: Mapping[str, str], run: Run) -> dict[str, str]:
         texts: payloads by name (`stage_texts`).
         run: of the pipeline `functions`, whose last IR says which buffers kernels are launched on.
     """
-    found = dict(texts)
+    new_texts = dict(texts)
     for call in walk(run.module, "func.call"):
         if list(call.operands) and (source := producer(call.operands[len(call.operands) - 1])) is not None:
             name = callee_of(call)
             if source.name == CAST and is_matmul(name):
                 strides = ir.MemRefType(source.results[0].type).get_strides_and_offset()[0]
-                found[name] = _with_pitch(texts[name], name, strides)
-    return found
+                new_texts[name] = _with_pitch(texts[name], name, strides)
+    return new_texts
 
 
 def _with_pitch(text: str, name: str, strides: Sequence[int]) -> str:

@@ -153,8 +153,8 @@ class Compiler:
             else:
                 folder = self._groups[key] = f"kernels/{len(self.stages):02}-{_group_name(names[0])}"
                 self.stages[folder] = stage
-        found = self._groups[key]
-        return None if found is None else (found, self.stages[found])
+        group_name = self._groups[key]
+        return None if group_name is None else (group_name, self.stages[group_name])
 
     def _together(self, key: tuple[tuple[str, ...], bool], names: Sequence[str]) -> tuple[str, Stage]:
         """Returns the folder of a group of elementwise ops and the group, compiled; arguments as of `group`."""
@@ -254,14 +254,14 @@ class Plan:
             members = list(calls)
             names = [callee_of(call) for call in members]
             is_early = follows and all(map(self._has_given_weights, members))
-            grouped = compiler.group(names, is_early) if group is not None else None
-            if grouped is None:
+            group_stage = compiler.group(names, is_early) if group is not None else None
+            if group_stage is None:
                 for call in members:
                     yield self.launch(call, compiler, follows and self._has_given_weights(call))
                     follows = True
                 continue
             follows = True
-            folder, stage = grouped
+            folder, stage = group_stage
             values = [operand for call in members for operand in call.operands]
             yield bundle.Launch(_group_name(names[0]), folder, self._operands(values, stage), stage.kernel)
 
@@ -304,14 +304,14 @@ class Plan:
 
     def _workspaces(self, manifest: bundle.Manifest) -> dict[str, int]:
         """Places the workspaces of a matmul after the buffers between kernels; all matmuls share the memory."""
-        found = {}
+        places = {}
         end = -(-self.planned // ALIGNMENT) * ALIGNMENT
         for role, item in zip(bundle.WORKSPACE_ROLES, manifest.workspaces):
             buffer = bundle.FunctionBuffer("workspace", 0, item.element_type, item.shape, end)
-            found[role] = self._place(buffer)
+            places[role] = self._place(buffer)
             end = -(-(end + buffer.bytes) // ALIGNMENT) * ALIGNMENT
             self.workspace = max(self.workspace, buffer.offset + buffer.bytes)
-        return found
+        return places
 
     def _number(self, value: ir.Value) -> int:
         """Returns the index of the buffer of a value."""
@@ -344,9 +344,9 @@ class Plan:
                 location=diagnostics.location_text(source.location),
             )
         begin = ir.IntegerAttr(offset.attributes["value"]).value
-        whole = producer(source.operands[0])
-        if whole is not None and whole.name == BYTES:
-            number = ir.BlockArgument(whole.operands[0]).arg_number - self.arguments
+        source_op = producer(source.operands[0])
+        if source_op is not None and source_op.name == BYTES:
+            number = ir.BlockArgument(source_op.operands[0]).arg_number - self.arguments
             return self._place(bundle.FunctionBuffer("result_part", number, element, shape, begin, strides=strides))
         return self._place(bundle.FunctionBuffer("workspace", 0, element, shape, begin, strides=strides))
 

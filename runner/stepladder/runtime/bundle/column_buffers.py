@@ -46,16 +46,16 @@ def is_pitched(buffer: FunctionBuffer, bundle: FunctionBundle, launch: Launch) -
     """
     problems = launch.grouped if launch.kernel is not None else (bundle.matmul(launch).manifest.problem,)
     windows = [(problem.c_window, problem.c_shape) for problem in problems if problem.c_window is not None]
-    written = [_rows(window.extents(shape), window.strides) for window, shape in windows]
-    return _rows(buffer.shape, buffer.strides or ()) in written
+    row_layouts = [_rows(window.extents(shape), window.strides) for window, shape in windows]
+    return _rows(buffer.shape, buffer.strides or ()) in row_layouts
 
 
 def _rows(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
     """Returns the extents and strides of as few axes as have the same elements."""
-    found: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for size, stride in zip(reversed(shape), reversed(strides)):
-        if size > 1 and found and found[-1][0] * found[-1][1] == stride:
-            found[-1] = found[-1][0] * size, found[-1][1]
+        if size > 1 and merged and merged[-1][0] * merged[-1][1] == stride:
+            merged[-1] = merged[-1][0] * size, merged[-1][1]
         elif size > 1:
-            found.append((size, stride))
-    return found
+            merged.append((size, stride))
+    return merged

@@ -145,12 +145,12 @@ class Fields:
         """
         return self._integers(name, count, 0, "integers of at least 0")
 
-    def _integers(self, name: str, count: int | None, least: int, described: str) -> tuple[int, ...]:
-        """Returns a list of integers of at least `least`, which messages call `described`."""
-        value = self._get(name, list, f"a list of {described}")
+    def _integers(self, name: str, count: int | None, least: int, description: str) -> tuple[int, ...]:
+        """Returns a list of integers of at least `least`, which messages call `description`."""
+        value = self._get(name, list, f"a list of {description}")
         if any(type(item) is not int or item < least for item in value) or (count is not None and len(value) != count):
-            wanted = f"a list of {described}" if count is None else f"{count} {described}"
-            raise self.error(name, f"must be {wanted}, got {show(value)}")
+            expected = f"a list of {description}" if count is None else f"{count} {description}"
+            raise self.error(name, f"must be {expected}, got {show(value)}")
         return tuple(value)
 
     def lists(self, name: str) -> list[list]:

@@ -264,9 +264,9 @@ class FunctionManifest:
     @property
     def homes(self) -> dict[int, int]:
         """The positions in `buffers` of the arguments, constants and results that have parts, by those of the parts."""
-        given = {item.number: place for kind in ("argument", "constant") for place, item in self.of_kind(kind)}
+        inputs = {item.number: place for kind in ("argument", "constant") for place, item in self.of_kind(kind)}
         results = {item.number: place for place, item in self.of_kind("result")}
-        parts = {place: given[item.number] for place, item in self.of_kind("part")}
+        parts = {place: inputs[item.number] for place, item in self.of_kind("part")}
         return parts | {place: results[item.number] for place, item in self.of_kind("result_part")}
 
     def of_kind(self, kind: str) -> list[tuple[int, FunctionBuffer]]:
@@ -275,8 +275,8 @@ class FunctionManifest:
         Args:
             kind: one of `BUFFER_KINDS`.
         """
-        found = [(place, buffer) for place, buffer in enumerate(self.buffers) if buffer.kind == kind]
-        return sorted(found, key=lambda item: item[1].number)
+        numbered = [(place, buffer) for place, buffer in enumerate(self.buffers) if buffer.kind == kind]
+        return sorted(numbered, key=lambda item: item[1].number)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the manifest as JSON data, the schema version first."""
@@ -294,10 +294,10 @@ class FunctionManifest:
         groups = [launch.grouped for launch in self.launches if launch.grouped]
         matmuls = sum(launch.kernel is None for launch in self.launches)
         others = len(self.launches) - matmuls - len(groups)
-        grouped = f", groups of {', '.join(str(len(problems)) for problems in groups)} matmuls" if groups else ""
+        group_sizes = f", groups of {', '.join(str(len(problems)) for problems in groups)} matmuls" if groups else ""
         return (
             f"@{self.function}: {matmuls} matmul{'s' * (matmuls != 1)} and {others} other kernel{'s' * (others != 1)}"
-            f"{grouped}, {self.workspace} bytes of workspace"
+            f"{group_sizes}, {self.workspace} bytes of workspace"
         )
 
 
@@ -334,9 +334,9 @@ class FunctionBundle:
         Args:
             launch: of the manifest, of a matmul.
         """
-        found = self.kernels[launch.folder]
-        assert isinstance(found, Bundle)
-        return found
+        kernel = self.kernels[launch.folder]
+        assert isinstance(kernel, Bundle)
+        return kernel
 
     def plain(self, launch: Launch) -> PlainCode:
         """Returns the machine code of the launch of another kernel.
@@ -344,9 +344,9 @@ class FunctionBundle:
         Args:
             launch: of the manifest, of a kernel that is no matmul.
         """
-        found = self.kernels[launch.folder]
-        assert isinstance(found, PlainCode)
-        return found
+        kernel = self.kernels[launch.folder]
+        assert isinstance(kernel, PlainCode)
+        return kernel
 
     def constant(self, buffer: FunctionBuffer) -> np.ndarray:
         """Returns the content of a constant.
@@ -373,9 +373,9 @@ def accesses(bundle: FunctionBundle, launch: Launch) -> dict[str, tuple[str, int
     if launch.kernel is not None:
         return {item.role: (item.element_type, math.prod(item.shape), item.access) for item in launch.kernel.arguments}
     manifest = bundle.matmul(launch).manifest
-    found = {}
+    operands = {}
     for role in (*manifest.problem.roles, *WORKSPACE_ROLES[: len(manifest.workspaces)]):
         operand = manifest.operand(role)
         access = "write" if role in WORKSPACE_ROLES else operand.access
-        found[role] = (operand.element_type, math.prod(operand.shape), access)
-    return found
+        operands[role] = (operand.element_type, math.prod(operand.shape), access)
+    return operands

@@ -60,11 +60,13 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
             check_launch(launch.kernel, manifest.target, item.object("kernel"))
         elif bundle.matmul(launch).manifest.target != manifest.target:
             raise item.error("folder", f"has a kernel for another target than {manifest.target}")
-        wanted = accesses(bundle, launch)
+        expected = accesses(bundle, launch)
         operands = item.object("operands")
-        if set(wanted) != set(launch.operands):
-            raise item.error("operands", f"must be of the roles {', '.join(wanted)}, got {', '.join(launch.operands)}")
-        for role, (type_, count, access) in wanted.items():
+        if set(expected) != set(launch.operands):
+            raise item.error(
+                "operands", f"must be of the roles {', '.join(expected)}, got {', '.join(launch.operands)}"
+            )
+        for role, (type_, count, access) in expected.items():
             number = launch.operands[role]
             if number >= len(manifest.buffers):
                 raise operands.error(role, f"is {number}, and 'buffers' has {len(manifest.buffers)} entries")
@@ -81,7 +83,7 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
                 raise operands.error(role, f"is {number}, {buffer.name}, whose memory a result has taken before")
             if access != "read" and buffer.kind in ("argument", "constant", "part"):
                 raise operands.error(role, f"is {number}, {buffer.name}, which a kernel writes")
-        for role, (_, _, access) in wanted.items():
+        for role, (_, _, access) in expected.items():
             if access != "read":
                 note_written(manifest, launch.operands[role], written)
                 taken |= {aliases[number] for number in [launch.operands[role]] if number in aliases}
@@ -96,14 +98,14 @@ def _check_parts(manifest: FunctionManifest, fields: Fields) -> None:
     """Checks that parts are inside of an argument, a constant or a result of their types, at addresses that kernels
     accept."""
     matmuls = [launch for launch in manifest.launches if launch.kernel is None or launch.grouped]
-    multiplied = {number for launch in matmuls for number in launch.operands.values()}
-    given = {item.number: item for kind in ("argument", "constant") for _, item in manifest.of_kind(kind)}
+    matmul_operands = {number for launch in matmuls for number in launch.operands.values()}
+    inputs = {item.number: item for kind in ("argument", "constant") for _, item in manifest.of_kind(kind)}
     results = {item.number: item for _, item in manifest.of_kind("result") if item.aliases is None}
     for place, (part, item) in enumerate(zip(manifest.buffers, fields.objects("buffers"))):
         if part.kind not in _PARTS:
             continue
         version, name, wholes = {
-            "part": (SCHEMA_VERSION_PARTS, "an argument or a constant", given),
+            "part": (SCHEMA_VERSION_PARTS, "an argument or a constant", inputs),
             "result_part": (SCHEMA_VERSION_PLACED, "a result in memory of its own", results),
         }[part.kind]
         if manifest.schema_version < version:
@@ -111,7 +113,7 @@ def _check_parts(manifest: FunctionManifest, fields: Fields) -> None:
         whole = wholes.get(part.number)
         if whole is None or whole.element_type != part.element_type:
             raise item.error("number", f"must be of {name} of {part.element_type}, got {part.number}")
-        alignment = part_alignment(part.bytes, is_multiplied=place in multiplied)
+        alignment = part_alignment(part.bytes, is_multiplied=place in matmul_operands)
         if part.offset % alignment or part.offset + part.bytes > whole.bytes:
             raise item.error(
                 "offset",
@@ -123,12 +125,12 @@ def _check_parts(manifest: FunctionManifest, fields: Fields) -> None:
 def _check_alias(manifest: FunctionManifest, result: FunctionBuffer, fields: Fields) -> None:
     """Checks that a result takes the memory of an argument like it, and no other one does."""
     arguments = [item for _, item in manifest.of_kind("argument") if item.number == result.aliases]
-    others = [item for item in manifest.buffers if item.aliases == result.aliases]
+    aliasing = [item for item in manifest.buffers if item.aliases == result.aliases]
     is_like = len(arguments) == 1 and (arguments[0].element_type, arguments[0].shape) == (
         result.element_type,
         result.shape,
     )
-    if result.kind != "result" or not is_like or len(others) != 1:
+    if result.kind != "result" or not is_like or len(aliasing) != 1:
         raise fields.error(
             "aliases", f"must be of a result, an argument of its type and shape for it alone, got {result.aliases}"
         )

@@ -143,21 +143,21 @@ def check_arguments(
     optional = shared | (set(problem.epilogue_roles) - second_b)
     roles = problem.roles
     # Operands that a preceding kernel copies to a workspace are read by that kernel, not by this one.
-    found = {argument.role for argument in arguments if argument.role not in WORKSPACE_ROLES}
-    if not set(roles) - optional <= found <= set(roles):
-        got = ", ".join(argument.role for argument in arguments) or "none"
-        raise fields.error("arguments", f"must have one of each role {', '.join(roles)}, got {got}")
+    present = {argument.role for argument in arguments if argument.role not in WORKSPACE_ROLES}
+    if not set(roles) - optional <= present <= set(roles):
+        listing = ", ".join(argument.role for argument in arguments) or "none"
+        raise fields.error("arguments", f"must have one of each role {', '.join(roles)}, got {listing}")
     items = fields.objects("arguments")
     for item, argument in zip(items, arguments[len(arguments) - len(items) :]):
         operand = operand_of(argument.role)
-        for name, wanted, got in (
+        for name, expected, value in (
             ("element_type", operand.element_type, argument.element_type),
             ("shape", list(operand.shape), list(argument.shape)),
             ("access", operand.access, argument.access),
             ("by_value", operand.by_value, argument.by_value),
         ):
-            if wanted != got:
-                raise item.error(name, f"must be {show(wanted)}, as 'problem' has it, got {show(got)}")
+            if expected != value:
+                raise item.error(name, f"must be {show(expected)}, as 'problem' has it, got {show(value)}")
 
 
 def _check_windows(manifest: Manifest, fields: Fields) -> None:

@@ -55,7 +55,7 @@ def parse_front(fields: Fields, argument: Callable[[Fields], Argument]) -> tuple
             kernel_name=item.string("kernel_name"),
             cubin=item.string("cubin"),
             ptx=item.string("ptx"),
-            arguments=tuple(argument(each) for each in item.objects("arguments")),
+            arguments=tuple(argument(entry) for entry in item.objects("arguments")),
             grid=item.triple("grid"),
             block=item.triple("block"),
             static_shared_memory=item.integer("static_shared_memory"),
@@ -84,19 +84,19 @@ def check_preceding_kernels(manifest: Manifest, fields: Fields) -> None:
     read = {argument.role for argument in manifest.arguments if argument.role in WORKSPACE_ROLES}
     for item, kernel in zip(fields.objects("front") if manifest.front else (), manifest.front):
         check_launch(kernel, manifest.target, item)
-        for each, argument in zip(item.objects("arguments"), kernel.arguments):
+        for entry, argument in zip(item.objects("arguments"), kernel.arguments):
             if argument.role in WORKSPACE_ROLES[: len(manifest.workspaces)]:
                 is_read = argument.access == "read"
                 if is_read and argument.role not in written:
-                    raise each.error("role", f"is '{argument.role}', which no earlier kernel writes")
+                    raise entry.error("role", f"is '{argument.role}', which no earlier kernel writes")
                 if not is_read and argument.role in written:
-                    raise each.error("role", f"is '{argument.role}', which an earlier kernel writes")
+                    raise entry.error("role", f"is '{argument.role}', which an earlier kernel writes")
                 (read if is_read else written).add(argument.role)
-                _check_operand(manifest, argument, each, "read" if is_read else "write")
+                _check_operand(manifest, argument, entry, "read" if is_read else "write")
             else:
-                _check_operand(manifest, argument, each, "read")
+                _check_operand(manifest, argument, entry, "read")
             if argument.descriptor is not None:
-                raise each.error("descriptor", "must be null: kernels before that of the matmul take pointers")
+                raise entry.error("descriptor", "must be null: kernels before that of the matmul take pointers")
         for name in (kernel.cubin, kernel.ptx):
             if name not in manifest.files:
                 raise fields.error("files", f"does not list '{name}'")
@@ -121,14 +121,14 @@ def _check_role(manifest: Manifest, role: str, fields: Fields) -> None:
 def _check_operand(manifest: Manifest, argument: Argument, fields: Fields, access: str) -> None:
     _check_role(manifest, argument.role, fields)
     operand = manifest.operand(argument.role)
-    for name, wanted, got in (
+    for name, expected, value in (
         ("element_type", operand.element_type, argument.element_type),
         ("shape", list(operand.shape), list(argument.shape)),
         ("access", access, argument.access),
         ("by_value", operand.by_value, argument.by_value),
     ):
-        if wanted != got:
-            raise fields.error(name, f"must be {show(wanted)}, as '{argument.role}' has it, got {show(got)}")
+        if expected != value:
+            raise fields.error(name, f"must be {show(expected)}, as '{argument.role}' has it, got {show(value)}")
 
 
 def check_launch(kernel: FrontKernel | PlainKernel, target_name: str, fields: Fields) -> None:

@@ -31,10 +31,10 @@ def check_kernel_reference(program: Program, problem: Problem, location: str) ->
                     f"{kind}[{number}].role", f"must be one of {', '.join(problem.roles)}, got {show(item.role)}"
                 )
             _check_operand(fields, f"{kind}[{number}]", item, problem.operand(operand_of(item.role)))
-    written = [role for role, _ in program.outputs()]
+    roles = [role for role, _ in program.outputs()]
     for role in ("c", *problem.result_roles):
-        if written.count(role) != 1:
-            raise fields.error("results", f"and 'arguments' must write '{role}' once, got {written.count(role)} times")
+        if roles.count(role) != 1:
+            raise fields.error("results", f"and 'arguments' must write '{role}' once, got {roles.count(role)} times")
     products = sum(isinstance(item, Generic) and item.reduces for item in program.instructions)
     if products < problem.products:
         raise fields.error("instructions", f"must have {problem.products} or more reductions, got {products}")
@@ -63,11 +63,11 @@ def check_function_reference(program: Program, manifest: FunctionManifest, locat
         StepladderError: the field of the program that does not fit the manifest.
     """
     fields = Fields({}, location)
-    given = [buffer for buffer in manifest.buffers if buffer.kind in ("argument", "constant")]
+    inputs = [buffer for buffer in manifest.buffers if buffer.kind in ("argument", "constant")]
     results = [buffer for buffer in manifest.buffers if buffer.kind == "result"]
     if len(program.results) != len(results):
         raise fields.error("results", f"must be {len(results)}, as in the manifest, got {len(program.results)}")
-    for kind, buffers, items in (("arguments", given, program.arguments), ("results", results, program.results)):
+    for kind, buffers, items in (("arguments", inputs, program.arguments), ("results", results, program.results)):
         for buffer in buffers:
             if buffer.number >= len(items):
                 raise fields.error(kind, f"must have a number {buffer.number}, as in the manifest, got {len(items)}")

@@ -177,17 +177,17 @@ class _Reader:
             if self._type_in_body(fields, "yields", value, body_types) != type_ or type_ != self.types[output]:
                 raise fields.error("types", f"must be those of 'yields' and 'outputs', got {show(list(types))}")
         results = self._count(fields, "results", fields.integers("results"), len(outputs))
-        made = Generic(
+        generic = Generic(
             fields.string("name"),
             fields.string("location"),
             *(inputs, outputs, results, types, maps, sizes, arguments, body, yields),
         )
-        problem = unsupported_reduction(made)
+        problem = unsupported_reduction(generic)
         if problem is not None:
             raise fields.error("body", f"must fold the values of loops that no output has, got {problem}")
         for value, type_, output in zip(results, types, outputs):
             self._made(fields, "results", value, type_, self.shapes[output])
-        return made
+        return generic
 
     def _loops(
         self, fields: Fields, operands: Sequence[int]
@@ -195,7 +195,7 @@ class _Reader:
         """Returns the maps of operands, and how often loops run: as often as the operands have elements along them."""
         sizes = fields.extents("sizes")
         maps = self._count(fields, "maps", tuple(fields.lists("maps")), len(operands))
-        found: set[int] = set()
+        used_loops: set[int] = set()
         for number, (map_, operand) in enumerate(zip(maps, operands)):
             name, shape = f"maps[{number}]", self.shapes[operand]
             accepted = f"must be a loop of 'sizes' for each axis of {self._of(operand)}, or null, got {show(map_)}"
@@ -208,9 +208,9 @@ class _Reader:
                 raise fields.error(name, f"must have each loop once, got {show(map_)}")
             if any(extent != (1 if loop is None else sizes[loop]) for loop, extent in zip(map_, shape)):
                 raise fields.error(name, f"must have loops of as many iterations as {self._of(operand)} has elements")
-            found.update(loops)
-        if len(found) < len(sizes):
-            raise fields.error("maps", f"must have all {len(sizes)} loops of 'sizes', got {len(found)}")
+            used_loops.update(loops)
+        if len(used_loops) < len(sizes):
+            raise fields.error("maps", f"must have all {len(sizes)} loops of 'sizes', got {len(used_loops)}")
         return tuple(map(tuple, maps)), sizes
 
     def _operation(self, fields: Fields, body_types: dict[int, str], loops: int) -> Operation:

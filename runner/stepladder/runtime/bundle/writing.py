@@ -100,14 +100,14 @@ def write_contents(path: str | os.PathLike[str], manifest: dict[str, Any], conte
     Raises:
         StepladderError: as `write_bundle`.
     """
-    named = Path(path)
-    path = _place(named)
+    output = Path(path)
+    path = _place(output)
     contents = {**contents, MANIFEST: _manifest_file(manifest, contents)}
 
     temporary: Path | None = None
     try:
-        kept = _kept(path, _listed(named, path))
-        _check_names(named, contents, kept)
+        entries = _kept(path, _listed(output, path))
+        _check_names(output, contents, entries)
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         fresh = temporary / "new"
@@ -115,7 +115,7 @@ def write_contents(path: str | os.PathLike[str], manifest: dict[str, Any], conte
             target = fresh / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
-        for name in kept:
+        for name in entries:
             _carry(path / name, fresh / name)
         # A folder cannot be renamed over a folder with files in it: the old bundle moves out of the way first.
         if path.exists():
@@ -123,8 +123,8 @@ def write_contents(path: str | os.PathLike[str], manifest: dict[str, Any], conte
         fresh.rename(path)
     except OSError as error:
         # A file where a folder should be made is "File exists" to mkdir, which says little to a user.
-        why = "Not a directory" if isinstance(error, FileExistsError) else reason(error)
-        raise StepladderError(f"cannot write bundle '{named}': {why}") from error
+        cause = "Not a directory" if isinstance(error, FileExistsError) else reason(error)
+        raise StepladderError(f"cannot write bundle '{output}': {cause}") from error
     finally:
         if temporary is not None:
             _restore(temporary / "old", path)
@@ -143,12 +143,12 @@ def check_output(path: str | os.PathLike[str]) -> None:
     _listed(Path(path), _place(Path(path)))
 
 
-def _place(named: Path) -> Path:
-    """Returns where a bundle called `named` is or would be, behind any symbolic link."""
-    return Path(os.path.realpath(named)) if named.is_symlink() else named
+def _place(output: Path) -> Path:
+    """Returns where a bundle of the path `output` is or would be, behind any symbolic link."""
+    return Path(os.path.realpath(output)) if output.is_symlink() else output
 
 
-def _listed(named: Path, path: Path) -> set[str]:
+def _listed(output: Path, path: Path) -> set[str]:
     """Returns the files of the bundle at `path`, its manifest included; none where there is nothing yet.
 
     Raises:
@@ -156,7 +156,7 @@ def _listed(named: Path, path: Path) -> set[str]:
     """
     if not os.path.lexists(path):
         return set()
-    refusal = f"'{named}' exists and is not a bundle; it was not changed. Name another output"
+    refusal = f"'{output}' exists and is not a bundle; it was not changed. Name another output"
     if not (path / MANIFEST).is_file():
         raise StepladderError(refusal)
     try:
@@ -176,15 +176,15 @@ def _kept(path: Path, listed: set[str]) -> dict[str, bool]:
     Folders that hold listed files and nothing else are not in it.
     """
     entries = dict(_entries(path, "")) if listed else {}
-    kept = {name: is_folder for name, is_folder in entries.items() if is_folder or name not in listed}
+    unlisted = {name: is_folder for name, is_folder in entries.items() if is_folder or name not in listed}
     of_bundle = {str(parent) for name in listed for parent in PurePosixPath(name).parents}
-    return {name: is_folder for name, is_folder in kept.items() if not (is_folder and name in of_bundle)}
+    return {name: is_folder for name, is_folder in unlisted.items() if not (is_folder and name in of_bundle)}
 
 
 def _entries(folder: Path, prefix: str) -> Iterator[tuple[str, bool]]:
     """Yields every entry below a folder, as its name relative to it and whether it is a folder, parents first."""
-    with os.scandir(folder) as found:
-        entries = sorted(found, key=lambda entry: entry.name)
+    with os.scandir(folder) as scan:
+        entries = sorted(scan, key=lambda entry: entry.name)
     for entry in entries:
         is_folder = entry.is_dir(follow_symlinks=False)
         yield prefix + entry.name, is_folder
@@ -192,14 +192,14 @@ def _entries(folder: Path, prefix: str) -> Iterator[tuple[str, bool]]:
             yield from _entries(folder / entry.name, f"{prefix}{entry.name}/")
 
 
-def _check_names(named: Path, contents: Mapping[str, bytes], kept: Mapping[str, bool]) -> None:
+def _check_names(output: Path, contents: Mapping[str, bytes], entries: Mapping[str, bool]) -> None:
     """Raises StepladderError where a file to write has the path of an entry that is kept, or of a folder above it."""
     files = set(contents)
     folders = {str(parent) for name in contents for parent in PurePosixPath(name).parents}
-    for name, is_folder in kept.items():
+    for name, is_folder in entries.items():
         if name in files or (name in folders and not is_folder):
             raise StepladderError(
-                f"'{named / name}' has the name of a file of the new bundle, and {MANIFEST} does not list it; it was "
+                f"'{output / name}' has the name of a file of the new bundle, and {MANIFEST} does not list it; it was "
                 "not changed. Move it, or name another output"
             )
 

@@ -21,12 +21,12 @@ def is_written(manifest: FunctionManifest, number: int, written: set[int]) -> bo
         written: indices of the buffers that kernels have written.
     """
     buffer = manifest.buffers[number]
-    others = [manifest.buffers[other] for other in written if manifest.buffers[other].memory == buffer.memory]
+    buffers = [manifest.buffers[index] for index in written if manifest.buffers[index].memory == buffer.memory]
     if number in written:
         return True
     end = buffer.offset + buffer.bytes
     place = buffer.offset
-    for first, last in _ranges(others).tolist():
+    for first, last in _ranges(buffers).tolist():
         if first > place or place >= end:
             break
         place = max(place, last)
@@ -43,19 +43,19 @@ def note_written(manifest: FunctionManifest, number: int, written: set[int]) -> 
     """
     buffer = manifest.buffers[number]
     if buffer.kind == "workspace":
-        for other in list(written):
-            if manifest.buffers[other].kind == "workspace" and _share_bytes(manifest.buffers[other], buffer):
-                written.discard(other)
+        for place in list(written):
+            if manifest.buffers[place].kind == "workspace" and _share_bytes(manifest.buffers[place], buffer):
+                written.discard(place)
     written.add(number)
 
 
-def _share_bytes(one: FunctionBuffer, other: FunctionBuffer) -> bool:
+def _share_bytes(left: FunctionBuffer, right: FunctionBuffer) -> bool:
     """Tells whether two buffers of one memory have a byte in common."""
-    if one.offset >= other.offset + other.bytes or other.offset >= one.offset + one.bytes:
+    if left.offset >= right.offset + right.bytes or right.offset >= left.offset + left.bytes:
         return False
-    if one.strides is None and other.strides is None:
+    if left.strides is None and right.strides is None:
         return True
-    ranges = _ranges([one, other])  # those of one buffer are apart
+    ranges = _ranges([left, right])  # those of one buffer are apart
     return bool((ranges[1:, 0] < ranges[:-1, 1]).any())
 
 
@@ -64,7 +64,7 @@ def _ranges(buffers: Sequence[FunctionBuffer]) -> np.ndarray:
     is one row."""
     import numpy as np  # reading a manifest alone does without
 
-    found = []
+    rows = []
     for buffer in buffers:
         size = element_type(buffer.element_type).bytes
         begins = np.array([buffer.offset], np.int64)
@@ -72,6 +72,6 @@ def _ranges(buffers: Sequence[FunctionBuffer]) -> np.ndarray:
             for count, stride in zip(buffer.shape[:-1], buffer.strides):
                 begins = np.add.outer(begins, np.arange(count, dtype=np.int64) * (stride * size)).reshape(-1)
         length = buffer.bytes if buffer.strides is None else buffer.shape[-1] * size
-        found.append(np.stack([begins, begins + length], axis=1))
-    ranges = np.concatenate(found) if found else np.zeros((0, 2), np.int64)
+        rows.append(np.stack([begins, begins + length], axis=1))
+    ranges = np.concatenate(rows) if rows else np.zeros((0, 2), np.int64)
     return ranges[np.argsort(ranges[:, 0], kind="stable")]
