@@ -162,3 +162,26 @@ func.func @chain(%values: tensor<8x8xf32>) -> tensor<4x4xf32> attributes {has_st
   } -> tensor<4x4xf32>
   return %again : tensor<4x4xf32>
 }
+
+// -----
+
+// An op that reads one tensor twice folds to it after CSE, and no kernel is left.
+
+// CHECK-LABEL: func.func @folds_after_cse(
+// CHECK-SAME: %[[X:.*]]: tensor<8x16xf16>
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[X]]
+#same = affine_map<(d0, d1) -> (d0, d1)>
+func.func @folds_after_cse(%x: tensor<8x16xf16>) -> tensor<8x16xf16> attributes {has_stages} {
+  %e = tensor.empty() : tensor<8x16xf16>
+  %y = linalg.generic {indexing_maps = [#same, #same, #same], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %x : tensor<8x16xf16>, tensor<8x16xf16>) outs(%e : tensor<8x16xf16>) {
+  ^bb0(%a: f16, %b: f16, %out: f16):
+    %wide_a = arith.extf %a : f16 to f32
+    %wide_b = arith.extf %b : f16 to f32
+    %largest = arith.maximumf %wide_a, %wide_b : f32
+    %rounded = arith.truncf %largest : f32 to f16
+    linalg.yield %rounded : f16
+  } -> tensor<8x16xf16>
+  return %y : tensor<8x16xf16>
+}

@@ -231,6 +231,12 @@ def test_manifest_that_is_not_text(bundle: Path) -> None:
     assert "not UTF-8 text" in refusal(bundle)
 
 
+def test_half_of_a_surrogate_pair(bundle: Path) -> None:
+    """JSON has it, but no file and no terminal takes it."""
+    edit_manifest(bundle, lambda data: data.update(kernel_name="\ud800"))
+    assert "a text has half of a surrogate pair" in refusal(bundle)
+
+
 def test_manifest_that_is_not_an_object(bundle: Path) -> None:
     (bundle / "manifest.json").write_text("[1]")
     assert "the manifest must be an object, got [1]" in refusal(bundle)

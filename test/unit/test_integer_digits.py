@@ -63,6 +63,31 @@ def test_unsigned_integers() -> None:
     np.testing.assert_array_equal(function(x, y, start), wide[0] @ wide[1] + start)
 
 
+@pytest.mark.parametrize(("a", "b", "sums"), [("i16", "i8", "i32"), ("i8", "i8", "i8")])
+def test_a_body_may_multiply_b_by_a(a: str, b: str, sums: str) -> None:
+    types = [f"tensor<{rows}x{columns}x{type_}>" for rows, columns, type_ in ((M, K, a), (K, N, b), (M, N, sums))]
+    extended = a != sums
+    casts = [f"%{name}w = arith.extsi %{name} : {type_} to {sums}" for name, type_ in (("x", a), ("y", b)) if extended]
+    lines = "\n    ".join(casts)
+    x_name, y_name = ("%xw", "%yw") if extended else ("%x", "%y")
+    text = f"""func.func @f(%a: {types[0]}, %b: {types[1]}, %c: {types[2]}) -> {types[2]} {{
+  %p = linalg.generic {{indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+      affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}}
+      ins(%a, %b : {types[0]}, {types[1]}) outs(%c : {types[2]}) {{
+  ^bb0(%x: {a}, %y: {b}, %z: {sums}):
+    {lines}
+    %product = arith.muli {y_name}, {x_name} : {sums}
+    %sum = arith.addi %product, %z : {sums}
+    linalg.yield %sum : {sums}
+  }} -> {types[2]}
+  return %p : {types[2]}
+}}"""
+    x, y, start = numbers(a, M, K), numbers(b, K, N), numbers(sums, M, N)
+    function = stepladder.compile(text, target="sm_80", device="emulator")
+    wide = [each.astype(start.dtype) for each in (x, y)]
+    np.testing.assert_array_equal(function(x, y, start), wide[0] @ wide[1] + start)
+
+
 def test_sums_of_64_bits_that_digits_may_exceed_are_refused() -> None:
     with pytest.raises(StepladderError) as caught:
         stepladder.compile(payload("i16", "i16", "i64", depth=33026), target="sm_80", device="emulator")

@@ -29,12 +29,12 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.any_op
     // The rotary embedding of heads, for example, is two halves that an op joins.
     "tc.inline_extracted"(%fused) {at_most = 2 : i64} : (!transform.any_op) -> ()
-    // A reshape of an empty tensor is an empty tensor: a result that begins from it is a whole buffer.
+    // A reshape of an empty tensor is an empty tensor: a result that begins from it is a whole buffer. Patterns and CSE
+    // alternate until nothing changes: an op that folds to its operand later would become a kernel without an op.
     transform.apply_patterns to %fused {
       transform.apply_patterns.tensor.fold_tensor_empty
       transform.apply_patterns.canonicalization
-    } : !transform.any_op
-    transform.apply_cse to %fused : !transform.any_op
+    } {apply_cse} : !transform.any_op
     transform.yield
   }
 }

@@ -94,20 +94,23 @@ def _factors_of(product: ir.Operation) -> tuple[_Factor, _Factor] | None:
     inner = producer(terms[0]) if len(terms) == 1 else None
     if inner is None or inner.name != "arith.muli" or zero_points.factors_of(item) is not None:
         return None
-    factors: list[_Factor] = []
+    arguments = list(item.block.arguments)[: len(item.inputs)]
+    factors: dict[int, _Factor] = {}  # by the number of the operand: a body may multiply them in either order
     casts = 0
-    for place, operand in enumerate(inner.operands):
+    for operand in inner.operands:
         names, value = [], operand
         while (cast := producer(value)) is not None and cast.name in _CASTS:
             names.append(cast.name)
             value = cast.operands[0]
         bits = _bits(value)
-        if len(set(names)) > 1 or value != item.block.arguments[place] or bits is None or bits > _WIDEST_BITS:
+        if len(set(names)) > 1 or value not in arguments or bits is None or bits > _WIDEST_BITS:
             return None
         casts += len(names)
-        factors.append(_Factor(item.inputs[place], bits, _UNSIGNED not in names))
+        place = arguments.index(value)
+        factors[place] = _Factor(item.inputs[place], bits, _UNSIGNED not in names)
     sums = _bits(item.yields[0])
-    is_known = len(item.body) == casts + 2 and sums is not None and sums <= _WIDEST_SUMS_BITS
+    is_plain = len(factors) == len(item.inputs) and len(item.body) == casts + 2
+    is_known = is_plain and sums is not None and sums <= _WIDEST_SUMS_BITS
     is_multiplied = sums == _SUMS_BITS and _is_extended_before(product)
     return (factors[0], factors[1]) if is_known and not is_multiplied else None
 

@@ -257,7 +257,12 @@ def parse_object(content: bytes, location: str, what: str, cause: str) -> Fields
         StepladderError: it holds something else.
     """
     try:
-        return Fields(json.loads(content.decode()), location, what=what)
+        data = json.loads(content.decode())
+        if rb"\ud" in content.lower():  # half of a surrogate pair alone is JSON, and no text that can be printed
+            json.dumps(data, ensure_ascii=False).encode()
+        return Fields(data, location, what=what)
+    except UnicodeEncodeError:
+        raise StepladderError(f"a text has half of a surrogate pair; {cause}", location=location) from None
     except UnicodeDecodeError:
         raise StepladderError(f"not UTF-8 text; {cause}", location=location) from None
     except json.JSONDecodeError as error:
