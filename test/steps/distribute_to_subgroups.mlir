@@ -125,7 +125,7 @@ func.func @refused(%A: memref<16x32xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  // expected-error @+1 {{the launch does not say the threads of a subgroup: intel_reqd_sub_group_size = 16 : i32 does}}
+  // expected-error @+1 {{the launch does not state the threads of a subgroup: intel_reqd_sub_group_size = 16 : i32 does}}
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%bx = %c32, %by = %c1, %bz = %c1) {
     %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<16x32xf32>, index, index) -> !t

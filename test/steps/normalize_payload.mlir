@@ -209,7 +209,7 @@ func.func @two_results(%A: tensor<16x8xf16>, %B: tensor<8x32xf16>, %C: tensor<16
 
 // -----
 
-// expected-error@+1 {{a function on tensors returns tensors, which are made of the product}}
+// expected-error@+1 {{a function on tensors returns tensors, which are computed from the product}}
 func.func @no_result(%A: tensor<16x8xf16>, %B: tensor<8x32xf16>, %C: tensor<16x32xf32>) {
   %d = linalg.matmul ins(%A, %B : tensor<16x8xf16>, tensor<8x32xf16>)
                            outs(%C : tensor<16x32xf32>) -> tensor<16x32xf32>

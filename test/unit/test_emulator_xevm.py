@@ -118,7 +118,7 @@ def test_a_store_leaves_out_what_is_beyond_the_matrix(place: tuple[int, int]) ->
         ({"width": 66}, 0, "rows of 66 bytes"),
         ({"height": 0}, 0, "0 rows"),
         ({}, 3, "x = 3; accepted: a multiple of 2"),
-        ({"lanes": 8}, 0, "not all lanes of a subgroup come to it"),
+        ({"lanes": 8}, 0, "not all lanes of a subgroup execute it"),
     ],
 )
 def test_what_the_hardware_does_not_take_is_a_finding(sizes: dict[str, int], x: int, message: str) -> None:

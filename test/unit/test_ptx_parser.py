@@ -84,7 +84,7 @@ def test_comments_directives_and_variables() -> None:
     [
         ("", "x.ptx:1:1: error: PTX begins with its .version, and here is 'the end'"),
         ("module {}", "x.ptx:1:1: error: PTX begins with its .version, and here is 'module'"),
-        (".version 99.0", "x.ptx:1:10: error: PTX 99.0 is newer than 9.x, the newest that the emulator knows"),
+        (".version 99.0", "x.ptx:1:10: error: PTX 99.0 is newer than 9.x, the newest that the emulator supports"),
         (".version 8.0\n.entry", "x.ptx:2:1: error: PTX has a .target behind its .version"),
         (".version 8.0 .target sm_90 .address_size 32", "addresses of 32 bits are not supported"),
         (HEAD + ".entry k() { ret }", "x.ptx:4:18: error: expected "),
@@ -171,7 +171,7 @@ def test_variables_that_are_not_known() -> None:
 
 def test_which_kernel() -> None:
     two = kernel("") + kernel("").replace(HEAD, "").replace(" k(", " l(")
-    with pytest.raises(StepladderError, match="there are several kernels: say which"):
+    with pytest.raises(StepladderError, match="there are several kernels: name one"):
         Kernel(parse(two, "k.ptx"), None, "k.ptx")
     assert Kernel(parse(two, "k.ptx"), "l", "k.ptx").name == "l"
     with pytest.raises(StepladderError, match="there is no kernel m") as caught:

@@ -75,7 +75,7 @@ func.func @wrong(%m: memref<128x128xf16>, %i: index) {
 // -----
 
 func.func @wrong(%m: memref<128x128xf16>, %i: index) {
-  // expected-error @+1 {{is static and says the shape and the strides: leave out those operands}}
+  // expected-error @+1 {{is static and has the shape and the strides: leave out those operands}}
   %t = "xetile.init_tile"(%m, %i, %i, %i, %i, %i, %i) {operandSegmentSizes = array<i32: 1, 2, 2, 2>} : (memref<128x128xf16>, index, index, index, index, index, index) -> !xetile.tile<vector<8x16xf16>, unit>
   return
 }
@@ -556,7 +556,7 @@ func.func @wrong(%a: vector<256x256xf32>) {
 #a = #xetile.wg_map<{sg_layout = [8, 4], sg_data = [32, 64]}>
 #b = #xetile.wg_map<{sg_layout = [32, 1], sg_data = [8, 256]}>
 func.func @wrong(%a: vector<256x256xf32>) {
-  // expected-error @+1 {{nothing says the map of the source: wg_map_source gives it}}
+  // expected-error @+1 {{the map of the source is not known: set wg_map_source}}
   %d = "xetile.convert_layout"(%a) {wg_map = #b} : (vector<256x256xf32>) -> vector<256x256xf32>
   return
 }

@@ -328,7 +328,7 @@ def check_small(text: str, name: str, request: Request) -> tuple[Problem, StepRe
         report = check_step(step.name, step.text, f"{step.name}.mlir", problem, reference, count=True)
         if report.passed is not None:
             return problem, report
-    raise StepladderError(f"the emulator knows none of the steps: {report.unknown}")
+    raise StepladderError(f"the emulator supports none of the steps: {report.unknown}")
 
 
 def payload_of(problem: Problem) -> str:

@@ -50,7 +50,8 @@ def _find_prefix() -> str:
         except ImportError:
             continue
     raise StepladderError(
-        "the MLIR Python bindings are not installed", notes=["`pip install .` in a checkout of stepladder brings them"]
+        "the MLIR Python bindings are not installed",
+        notes=["`pip install .` in a checkout of stepladder installs them"],
     )
 
 

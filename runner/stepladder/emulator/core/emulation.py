@@ -279,7 +279,7 @@ def _entry(program: Program, name: str | None, file: str) -> Function:
     functions = public or functions
     if len(functions) != 1:
         raise StepladderError(
-            "there is no function with a body to run" if not functions else "there are several functions: say which",
+            "there is no function with a body to run" if not functions else "there are several functions: name one",
             location=file or None,
             notes=notes,
         )

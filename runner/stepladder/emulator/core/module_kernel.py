@@ -380,7 +380,5 @@ def _kernel(functions: dict[str, Function], name: str | None, file: str) -> Func
             f"there is no kernel @{kernel_name}{suggest(kernel_name, names)}", location=file, notes=notes
         )
     if len(matches) > 1 and kernel_name not in matches:
-        raise StepladderError(
-            f"there are several kernels @{kernel_name}: say of which module", location=file, notes=notes
-        )
+        raise StepladderError(f"there are several kernels @{kernel_name}: name its module", location=file, notes=notes)
     return kernels[kernel_name if kernel_name in matches else matches[0]]

@@ -170,7 +170,7 @@ class MemRef:
         """
         first = parts[0]
         assert all(part.memory is first.memory and part.start == first.start for part in parts), (
-            "views of different memory cannot come together"
+            "views of different memory cannot be merged"
         )
         numbers = [
             merge([get(part) for part in parts], masks, count)

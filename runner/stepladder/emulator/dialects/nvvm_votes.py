@@ -49,7 +49,7 @@ def meet(fiber: Fiber, op: Instruction, members: Value) -> np.ndarray:
     key = op.number, fiber.active.tobytes()
     if missing.any() and key not in reported:
         reported.add(key)
-        raise Blocked("members of its warp have not come")  # they may be about to end
+        raise Blocked("members of its warp have not arrived")  # they may be about to end
     reported.discard(key)
     group.sanitizer.converge(fiber.warps)
     if missing.any():

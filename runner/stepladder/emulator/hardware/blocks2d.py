@@ -80,7 +80,7 @@ def _uniform(fiber: Fiber, op: Instruction, names: Sequence[str], numbers: Seque
     if group.warp != LANES:
         raise Unsupported(op, f"in subgroups of {group.warp}: those of {LANES} execute it")
     if len(lanes) != len(fiber.warps) * LANES:
-        group.sanitizer.report("divergent-barrier", "not all lanes of a subgroup come to it", op)
+        group.sanitizer.report("divergent-barrier", "not all lanes of a subgroup execute it", op)
         return
     for name, number in zip(names, numbers):
         if isinstance(number, np.ndarray) and number.ndim:

@@ -272,7 +272,7 @@ def from_arguments(
         if descriptor.interleave != "none" or descriptor.oob_fill != "zero":
             raise StepladderError(
                 f"the TMA descriptor of {argument.name} has interleave {descriptor.interleave} and fills with "
-                f"{descriptor.oob_fill}: the emulator knows interleave none that fills with zero"
+                f"{descriptor.oob_fill}: the emulator supports interleave none and a fill of zero"
             )
         strides = (*(stride // element.bytes for stride in descriptor.strides), 1)
         result.append(

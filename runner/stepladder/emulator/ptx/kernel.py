@@ -314,7 +314,7 @@ def _entry(module: syntax.Module, name: str | None, file: str) -> syntax.Functio
             raise StepladderError(f"there is no kernel {name}", location=file, notes=notes)
         return kernels[name]
     if len(kernels) != 1:
-        text = "there is no kernel (.entry) to run" if not kernels else "there are several kernels: say which"
+        text = "there is no kernel (.entry) to run" if not kernels else "there are several kernels: name one"
         raise StepladderError(text, location=file, notes=notes)
     return next(iter(kernels.values()))
 

@@ -48,7 +48,9 @@ class Parser(Reader):
         token = self.kind("decimal")
         major, minor = (int(part or "0") for part in token.text.split("."))
         if major > NEWEST:
-            raise self.error(f"PTX {major}.{minor} is newer than {NEWEST}.x, the newest that the emulator knows", token)
+            raise self.error(
+                f"PTX {major}.{minor} is newer than {NEWEST}.x, the newest that the emulator supports", token
+            )
         return major, minor
 
     def _top(self) -> syntax.Function | syntax.Variable | None:

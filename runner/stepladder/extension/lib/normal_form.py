@@ -103,7 +103,7 @@ def _bufferize_boundary(func: ir.Operation) -> None:
     if len(results) > 1 and any(producer(value) is None for value in results):
         raise Refusal(func, "a function on tensors returns an argument beside another tensor")
     if not are_tensors or bool(results) == bool(stores):
-        raise Refusal(func, "a function on tensors returns tensors, which are made of the product")
+        raise Refusal(func, "a function on tensors returns tensors, which are computed from the product")
     origin = _initial_value(results[0]) if len(results) == 1 else None
 
     arguments = list(body.arguments)

@@ -51,7 +51,7 @@ def distribute_tiles(payload: ir.Operation, op: DistributeTiles, rewriter: Rewri
 
 def _check_threads(launch: ir.Operation, subgroups: int) -> None:
     if _SUBGROUP_SIZE not in launch.attributes:
-        raise Refusal(launch, f"the launch does not say the threads of a subgroup: {_SUBGROUP_SIZE} = 16 : i32 does")
+        raise Refusal(launch, f"the launch does not state the threads of a subgroup: {_SUBGROUP_SIZE} = 16 : i32 does")
     size = ir.IntegerAttr(launch.attributes[_SUBGROUP_SIZE]).value
     x, y, z = launch_sizes(launch, BLOCK)
     if x * y * z != subgroups * size:

@@ -105,7 +105,7 @@ def split_a_into_tf32(payload: ir.Operation, op: SplitAIntoTf32, rewriter: Rewri
     if source.is_batch and b.create == operand.create:
         raise Refusal(mma, "expected A and B of a batch in buffers of their own")
     if source.buffer == b_buffer and copy_to(b_buffer) is not None:
-        raise Refusal(mma, "expected A and B in buffers of their own: the copy that B is goes where B is split")
+        raise Refusal(mma, "expected A and B in buffers of their own: a B that is a copy is erased where B is split")
     # The tiles of matrices of a batch whose rows lie along k are loaded as they are read.
     replaces = not (source.is_batch and source.along_k)
     tile = SourceTile(source, (operand.tile_m, operand.tile_k), 1, operand.stages, operand.alloc, replaces=replaces)

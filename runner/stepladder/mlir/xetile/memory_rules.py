@@ -45,7 +45,7 @@ def init_tile(op: ir.Operation) -> None:
     if len(offsets) != rank:
         raise Wrong(f"it has {len(offsets)} offsets, and a base of {rank} dimensions needs {rank}")
     if is_static and (shape or strides):
-        raise Wrong(f"{base.type} is static and says the shape and the strides: leave out those operands")
+        raise Wrong(f"{base.type} is static and has the shape and the strides: leave out those operands")
     if not is_static and (len(shape) != rank or len(strides) != rank):
         raise Wrong(
             f"the shape and the strides of {base.type} are not static: give {rank} numbers of each, not {len(shape)} "

@@ -255,7 +255,7 @@ def convert_layout(op: ir.Operation) -> None:
         )
     before = source_map or stated_map
     if before is None:
-        raise Wrong("nothing says the map of the source: wg_map_source gives it")
+        raise Wrong("the map of the source is not known: set wg_map_source")
     before.check_shape(source.shape)
     if before.subgroups != wg.subgroups:
         raise Wrong(

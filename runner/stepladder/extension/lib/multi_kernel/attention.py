@@ -298,7 +298,7 @@ class _Chain:
             else:
                 _loops(source, map_)
         if len(products) != 1:
-            raise Refusal(source, "logits that are not made of one product")
+            raise Refusal(source, "logits that are not computed from one product")
         for inner in inner_ops(source):
             if not inner.startswith(("arith.", "math.")) and inner not in ("linalg.yield", "linalg.index"):
                 raise Refusal(source, f"'{inner}' between the products of an attention")

@@ -13,7 +13,7 @@ from stepladder.mlir.traverse import attributes_of, producer
 from stepladder.mlir.xetile.tile_type import numbers
 
 _ELEMENTWISE = ("arith.", "math.")
-_OF_SUMS = "what is stored must be made of the sums, by elementwise ops"
+_OF_SUMS = "what is stored must be computed from the sums by elementwise ops"
 
 
 @dataclass
