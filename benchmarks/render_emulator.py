@@ -149,7 +149,7 @@ def emulator_ptx() -> str:
         {
             "instructions": name,
             "executed": ", ".join(f"`{op}`" for op in of["known"]) or "none",
-            "left out": ", ".join(f"`{op_}`" for op_ in [*of["left_out"], *of["missing"]]) or "none",
+            "left out": ", ".join(f"`{skipped}`" for skipped in [*of["left_out"], *of["missing"]]) or "none",
         }
         for name, of in groups.items()
     ]
