@@ -30,13 +30,13 @@ class Attention(Text):
             value: the name of the tensor.
             before, after: its shapes.
         """
-        narrow, wide = (before, after) if len(before) < len(after) else (after, before)
+        fewer_axes, more_axes = (before, after) if len(before) < len(after) else (after, before)
         groups, place = [], 0
-        for size in narrow:
-            group, product = [place], wide[place]
+        for size in fewer_axes:
+            group, product = [place], more_axes[place]
             place += 1
             while product < size:
-                product *= wide[place]
+                product *= more_axes[place]
                 group.append(place)
                 place += 1
             groups.append(str(group))
@@ -65,7 +65,7 @@ class Attention(Text):
         ]
         angles = "(b, h, p, d) -> (b, d)"
         results = []
-        for one, other, op in ((parts[0], parts[1], "subf"), (parts[1], parts[0], "addf")):
+        for left, right, op in ((parts[0], parts[1], "subf"), (parts[1], parts[0], "addf")):
             body = [
                 "%f = arith.extf %x0 : bf16 to f32",
                 "%g = arith.extf %x1 : bf16 to f32",
@@ -75,16 +75,16 @@ class Attention(Text):
                 "%y = arith.truncf %r : f32 to bf16",
             ]
             operands = [
-                (one, half, "bf16", None),
-                (other, half, "bf16", None),
+                (left, half, "bf16", None),
+                (right, half, "bf16", None),
                 (cos, (self.m, self.half), "f32", angles),
                 (sin, (self.m, self.half), "f32", angles),
             ]
             results.append(self.generic("(b, h, p, d)", half, "bf16", operands, body))
-        both = self.new(
+        joined = self.new(
             f"tensor.concat dim(2) {', '.join(results)} : ({type_of(half)}, {type_of(half)}) -> {type_of(whole)}"
         )
-        return self.reshaped(both, whole, (self.m, count, self.model.head))
+        return self.reshaped(joined, whole, (self.m, count, self.model.head))
 
     def generic(
         self,
@@ -103,14 +103,14 @@ class Attention(Text):
             body: ops on %x0, %x1 and so on that make %y.
         """
         empty = self.new(f"tensor.empty() : {type_of(shape, element)}")
-        same = f"{loops} -> {loops}"
-        maps = ", ".join(f"affine_map<{item[3] or same}>" for item in (*operands, ("", shape, element, None)))
+        identity = f"{loops} -> {loops}"
+        maps = ", ".join(f"affine_map<{item[3] or identity}>" for item in (*operands, ("", shape, element, None)))
         kinds = ", ".join(['"parallel"'] * len(shape))
-        given = ", ".join(item[0] for item in operands)
+        operand_names = ", ".join(item[0] for item in operands)
         types = ", ".join(type_of(item[1], item[2]) for item in operands)
         names = ", ".join(f"%x{number}: {item[2]}" for number, item in enumerate(operands))
         return self.new(
-            f"linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}} ins({given} : {types}) "
+            f"linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}} ins({operand_names} : {types}) "
             f"outs({empty} : {type_of(shape, element)}) {{\n  ^bb0({names}, %out: {element}):"
             + "".join(f"\n    {line}" for line in body)
             + f"\n    linalg.yield %y : {element}\n  }} -> {type_of(shape, element)}"
@@ -127,9 +127,9 @@ class Attention(Text):
         out = type_of(shape, "f32")
         empty = self.new(f"tensor.empty() : {out}")
         zeros = self.new(f"linalg.fill ins(%zero : f32) outs({empty} : {out}) -> {out}")
-        listed = ", ".join(f"affine_map<{item}>" for item in maps)
+        map_texts = ", ".join(f"affine_map<{item}>" for item in maps)
         return self.new(
-            f"linalg.contract indexing_maps = [{listed}] ins({a[0]}, {b[0]} : {type_of(a[1])}, {type_of(b[1])}) "
+            f"linalg.contract indexing_maps = [{map_texts}] ins({a[0]}, {b[0]} : {type_of(a[1])}, {type_of(b[1])}) "
             f"outs({zeros} : {out}) -> {out}"
         )
 
@@ -154,7 +154,7 @@ class Attention(Text):
         self,
         maps: tuple[str, str, str, str],
         q: tuple[str, tuple[int, ...]],
-        given: list[tuple[str, tuple[int, ...]]],
+        keys_and_values: list[tuple[str, tuple[int, ...]]],
         shape: tuple[int, ...],
         *,
         is_causal: bool,
@@ -165,13 +165,13 @@ class Attention(Text):
             maps: loops of the scores, keys and elements of a head last, and those of queries, of keys or values, and of
                 scores.
             q: name and shape of the queries.
-            given: of the keys and of the values.
+            keys_and_values: of the keys and of the values.
             shape: of the scores.
             is_causal: whether queries attend to keys with the same number and before.
         """
         loops, of_q, of_k, of_p = maps
         maps_of_scores = (f"{loops} -> {of_q}", f"{loops} -> {of_k}", f"{loops} -> {of_p}")
-        scores = self.contracted(maps_of_scores, q, given[0], shape)
+        scores = self.contracted(maps_of_scores, q, keys_and_values[0], shape)
         scale = f"%scale = arith.constant {self.model.head**-0.5} : f32"
         body = [scale, "%z = arith.mulf %x0, %scale : f32", "%y = arith.truncf %z : f32 to bf16"]
         scores = self.generic(of_p, shape, "bf16", [(scores, shape, "f32", None)], body)
@@ -189,7 +189,7 @@ class Attention(Text):
         parts = self.softmax(scores, shape)
         order = loops.replace("s, d", "d, s")
         maps_of_sums = (f"{order} -> {of_p}", f"{order} -> {of_k}", f"{order} -> {of_q}")
-        sums = self.contracted(maps_of_sums, (parts, shape), given[1], q[1])
+        sums = self.contracted(maps_of_sums, (parts, shape), keys_and_values[1], q[1])
         body = ["%y = arith.truncf %x0 : f32 to bf16"]
         return self.generic("(i, j, k, l)", q[1], "bf16", [(sums, q[1], "f32", None)], body)
 
@@ -204,8 +204,10 @@ class Attention(Text):
             is_causal: whether queries attend to keys with the same number and before.
         """
         (queries, groups, heads, _), (keys, *_) = shapes
-        given = [(k, shapes[1]), (v, shapes[1])]
-        rows = self.attended(_MAPS, (q, shapes[0]), given, (groups, heads, queries, keys), is_causal=is_causal)
+        keys_and_values = [(k, shapes[1]), (v, shapes[1])]
+        rows = self.attended(
+            _MAPS, (q, shapes[0]), keys_and_values, (groups, heads, queries, keys), is_causal=is_causal
+        )
         return self.function("attention", {rows: shapes[0]})
 
     def text(self, has_cache: bool) -> str:
@@ -233,26 +235,26 @@ class Attention(Text):
         results: dict[str, tuple[int, ...]] = {}
         if context is None:
             keys, shape = (m, groups, d), (groups, heads, m, m)
-            given = [(k, keys), (v, keys)]
+            keys_and_values = [(k, keys), (v, keys)]
             maps = _MAPS
         else:
             keys, shape = (m, groups, context, d), (m, groups, heads, context)
-            given = []
+            keys_and_values = []
             for new, cache in zip((k, v), caches):
-                one = (m, groups, 1, d)
-                row = self.reshaped(new, (m, groups, d), one)
-                given.append(
+                one_key = (m, groups, 1, d)
+                row = self.reshaped(new, (m, groups, d), one_key)
+                keys_and_values.append(
                     (
                         self.new(
                             f"tensor.insert_slice {row} into {cache}[0, 0, {context - 1}, 0] "
-                            f"[{', '.join(map(str, one))}] [1, 1, 1, 1] : {type_of(one)} into {type_of(keys)}"
+                            f"[{', '.join(map(str, one_key))}] [1, 1, 1, 1] : {type_of(one_key)} into {type_of(keys)}"
                         ),
                         keys,
                     )
                 )
-            results = {name: keys for name, _ in given}
+            results = {name: keys for name, _ in keys_and_values}
             maps = "(b, g, h, s, d)", "(b, g, h, d)", "(b, g, s, d)", "(b, g, h, s)"
-        rows = self.attended(maps, (q, queries), given, shape, is_causal=context is None)
+        rows = self.attended(maps, (q, queries), keys_and_values, shape, is_causal=context is None)
         y = self.linear(self.reshaped(rows, queries, (m, model.query)), m, model.query, model.hidden)
         y = self.elementwise((m, model.hidden), {x: "bf16", y: "bf16"}, ["%y = arith.addf %x0, %x1 : bf16"])
         return self.function("attention", {y: (m, model.hidden), **results})

@@ -64,9 +64,9 @@ def text_of(case: Case) -> str:
     """
     model = Model("attention", 0, 0, case.groups * case.heads * case.depth, case.groups * case.depth, case.depth)
     writer = Attention(model, case.queries)
-    rows, kept = (case.queries, case.groups, case.heads, case.depth), (case.keys, case.groups, case.depth)
-    q, k, v = writer.argument(*rows), writer.argument(*kept), writer.argument(*kept)
-    return writer.attention(q, k, v, (rows, kept), is_causal=case.is_causal)
+    rows, keys = (case.queries, case.groups, case.heads, case.depth), (case.keys, case.groups, case.depth)
+    q, k, v = writer.argument(*rows), writer.argument(*keys), writer.argument(*keys)
+    return writer.attention(q, k, v, (rows, keys), is_causal=case.is_causal)
 
 
 def compile_all(folder: Path) -> None:
@@ -103,19 +103,19 @@ def measure(folder: Path, case: Case) -> dict[str, Any]:
         y = torch.nn.functional.scaled_dot_product_attention(*heads, is_causal=case.is_causal, enable_gqa=True)
         return y[0].swapaxes(0, 1).reshape(q.shape)
 
-    wanted = eager(*(tensor.double() for tensor in tensors))
+    expected = eager(*(tensor.double() for tensor in tensors))
     out = torch.empty_like(tensors[0])
     calls: dict[str, Callable[[], object]] = {"eager": lambda: eager(*tensors)}
     errors, tolerances = {}, {}
     for way, function in functions.items():
         out.fill_(float("nan"))
         function(*tensors, out=out)
-        errors[way] = float((out.double() - wanted).norm() / wanted.norm())
+        errors[way] = float((out.double() - expected).norm() / expected.norm())
         tolerances[way] = norm_tolerance(function.bundle)
         calls[way] = lambda function=function: function(*tensors, out=out)
-    del wanted
+    del expected
     times = graphs_in_turn(torch, calls)
-    print({name: round(median(own), 1) for name, own in times.items()}, file=sys.stderr, flush=True)
+    print({name: round(median(samples), 1) for name, samples in times.items()}, file=sys.stderr, flush=True)
     return {
         **case._asdict(),
         "errors": errors,

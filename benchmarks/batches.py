@@ -78,9 +78,9 @@ def _without_clusters(problem: Problem) -> Problem:
     knobs = {json.dumps(setting.knobs, sort_keys=True): setting for setting in problem.settings}
     for setting in problem.settings:
         alone = {**setting.knobs, "cluster_m": 1, "cluster_n": 1}
-        for changed in (alone, {**alone, "dependent_launch": False}):
+        for variant in (alone, {**alone, "dependent_launch": False}):
             bundle = f"{Path(setting.bundle).parent}/{len(knobs):02d}"
-            knobs.setdefault(json.dumps(changed, sort_keys=True), replace(setting, knobs=changed, bundle=bundle))
+            knobs.setdefault(json.dumps(variant, sort_keys=True), replace(setting, knobs=variant, bundle=bundle))
     return replace(problem, settings=tuple(knobs.values()))
 
 

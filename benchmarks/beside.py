@@ -61,7 +61,7 @@ def triton_contestants(operands: Operands, notes: dict[str, str], versions: dict
     torch, problem, device = operands.torch, operands.problem, operands.device
     # On the stream that is timed and captured.
     stream = torch.cuda.ExternalStream(device.stream, device=f"cuda:{device.ordinal}")
-    found = []
+    contestants = []
     expected = operands.a.float() @ operands.b.float()
     device.synchronize()
     for block_m, block_n, block_k, stages, warps, flat in TRITON_CONFIGS:
@@ -107,10 +107,10 @@ def triton_contestants(operands: Operands, notes: dict[str, str], versions: dict
             continue
         error = float((operands.c.float() - expected).abs().max() / expected.abs().max())
         if error < 5e-3:
-            found.append(Contestant(name, problem.flops, enqueue))
+            contestants.append(Contestant(name, problem.flops, enqueue))
         else:
             notes[name] = f"wrong: error {error:.3g} of the largest element"
-    return found
+    return contestants
 
 
 def measure_mosaic(device: Device, size: int, notes: dict[str, str], versions: dict[str, str]) -> dict[str, Any] | None:
@@ -189,12 +189,12 @@ def _mosaic(
         operands.fill_random()
         baseline = Runner(device, Contestant("cublas", flops, cublas(operands.buffers).enqueue))
         rates, ratios = [], []
-        before = baseline.measure(MODES["burst"])["tflops"]
+        previous_rate = baseline.measure(MODES["burst"])["tflops"]
         for _ in range(MOSAIC_ROUNDS):
             milliseconds = profiler.measure(kernels[best], iterations=MOSAIC_ITERATIONS)(a, b, None)[1]
-            after = baseline.measure(MODES["burst"])["tflops"]
+            next_rate = baseline.measure(MODES["burst"])["tflops"]
             rates.append(flops / statistics.median(milliseconds) / 1e9)
-            ratios.append(2 * rates[-1] / (before + after))
-            before = after
+            ratios.append(2 * rates[-1] / (previous_rate + next_rate))
+            previous_rate = next_rate
         baseline.free()
     return {"best": best, "tflops": rates, "ratios": ratios, "tried": timed, "failed": failed}

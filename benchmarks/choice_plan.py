@@ -122,13 +122,13 @@ def payload(problem: Drawn, types: Types) -> str:
     """
     from stepladder.payload.writing import matmul_text
 
-    element, accumulator, stored, a_layout, b_layout = types
+    element, accumulator, c_type, a_layout, b_layout = types
     return matmul_text(
         *problem.size,
         a_type=element,
         b_type=element,
         acc_type=accumulator,
-        c_type=stored,
+        c_type=c_type,
         a_layout=a_layout,
         b_layout=b_layout,
         accumulate=False,
@@ -171,14 +171,14 @@ def plan(
     if variety:
         jobs = _varied(problem, types, folder, variety, given)
         alone = {"dependent_launch": False}
-        both = [(job, replace(job, knobs={**(job.knobs or {}), **alone}) if launches else None) for job in jobs]
-        varied = [replace(job, place=place) for place, job in enumerate(job for pair in both for job in pair if job)]
-        return [default, *varied] if with_default else varied
+        pairs = [(job, replace(job, knobs={**(job.knobs or {}), **alone}) if launches else None) for job in jobs]
+        numbered = [replace(job, place=place) for place, job in enumerate(job for pair in pairs for job in pair if job)]
+        return [default, *numbered] if with_default else numbered
     if forms:
         return _forms(problem, types, folder)
     jobs = candidates(problem, types, everything, folder)
-    exchanged = candidates(problem, types, everything, folder, {"swap_operands": True}, SWAPPED) if swapped else []
-    return [default, *jobs, *exchanged]
+    swapped_jobs = candidates(problem, types, everything, folder, {"swap_operands": True}, SWAPPED) if swapped else []
+    return [default, *jobs, *swapped_jobs]
 
 
 def _forms(problem: Drawn, types: Types, folder: Path) -> list[Job]:
@@ -187,24 +187,24 @@ def _forms(problem: Drawn, types: Types, folder: Path) -> list[Job]:
 
 
 def _early(problem: Drawn, types: Types, folder: Path, count: int) -> list[Job]:
-    found: dict[tuple[int | str | None, ...], Job] = {}
+    by_form: dict[tuple[int | str | None, ...], Job] = {}
     for job in candidates(problem, types, True, folder, among=AMONG, factor=EARLY_FACTOR):
         knobs = job.knobs or {}
         if knobs.get("early_weights") and int(knobs["block_n"]) < problem.m + _NARROWEST:
             form = tuple(knobs.get(name) for name in _EARLY_FORM)
-            found.setdefault(form, replace(job, place=len(found)))
-    return list(found.values())[:count]
+            by_form.setdefault(form, replace(job, place=len(by_form)))
+    return list(by_form.values())[:count]
 
 
 def _varied(problem: Drawn, types: Types, folder: Path, count: int, given: Mapping[str, int | str]) -> list[Job]:
-    taken: Counter[tuple[int | str | None, ...]] = Counter()
-    found: list[Job] = []
+    counts: Counter[tuple[int | str | None, ...]] = Counter()
+    jobs: list[Job] = []
     for job in candidates(problem, types, True, folder, given, among=AMONG):
         form = tuple((job.knobs or {}).get(name) for name in ("swap_operands", "cluster_m", "cluster_n"))
-        taken[form] += 1
-        if taken[form] <= OF_A_FORM:
-            found.append(replace(job, place=len(found)))
-    return found[:count]
+        counts[form] += 1
+        if counts[form] <= OF_A_FORM:
+            jobs.append(replace(job, place=len(jobs)))
+    return jobs[:count]
 
 
 def candidates(
@@ -238,8 +238,8 @@ def candidates(
         request = Request(PIPELINE, {"target": TARGET, **(given or {})}, tuned=True, constant_weights=True)
         ranked = knob_choice.rank(read_query(pipeline, request, payload(problem, types), problem.name))
     candidates = ranked.first(among if everything else FIRST) if ranked is not None else []
-    kept = [candidate for candidate in candidates if candidate.microseconds <= factor * candidates[0].microseconds]
+    near = [candidate for candidate in candidates if candidate.microseconds <= factor * candidates[0].microseconds]
     return [
         Job(problem, types, place, {**candidate.knobs, **(given or {})}, candidate.microseconds, folder)
-        for place, candidate in enumerate(kept if everything else candidates, first)
+        for place, candidate in enumerate(near if everything else candidates, first)
     ]

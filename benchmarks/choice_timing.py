@@ -113,8 +113,8 @@ class Gpu:
     def _result(self, buffers: MatmulBuffers) -> torch.Tensor:
         """Returns a copy of C, as f32."""
         problem = buffers.problem
-        kept = self.torch.float64 if problem.c_type == "i32" else self.torch.float32
-        return self._view(buffers.c, (problem.m, problem.n), problem.c_type).to(kept, copy=True)
+        result_type = self.torch.float64 if problem.c_type == "i32" else self.torch.float32
+        return self._view(buffers.c, (problem.m, problem.n), problem.c_type).to(result_type, copy=True)
 
     def _fill(self, buffers: MatmulBuffers) -> None:
         """Fills A and B with normally distributed numbers; of integers, with a deviation of 32."""
@@ -154,14 +154,14 @@ class Gpu:
             copies = self.copies(stack, problem, self.rotated_bytes, fast_accum=fast_accum)
             count = len(copies.buffers)
             reference = Runner(self.device, Contestant("cublas", problem.flops, in_turn(copies.libraries), cycle=count))
-            for one in built:
+            for candidate in built:
                 try:
-                    launches = self.checked(copies, one)
-                    own = Runner(self.device, Contestant("own", problem.flops, in_turn(launches), cycle=count))
-                    yield one, *self._times(own, reference, mode)
-                    own.free()
+                    launches = self.checked(copies, candidate)
+                    runner = Runner(self.device, Contestant("own", problem.flops, in_turn(launches), cycle=count))
+                    yield candidate, *self._times(runner, reference, mode)
+                    runner.free()
                 except StepladderError as error:
-                    print(f"{one.title}: {error.message}", flush=True)
+                    print(f"{candidate.title}: {error.message}", flush=True)
             reference.free()
 
     def copies(self, stack: ExitStack, problem: Problem, rotated_bytes: float, *, fast_accum: bool = False) -> Copies:
@@ -180,12 +180,12 @@ class Gpu:
         count = max(1, math.ceil(rotated_bytes / operand_bytes(problem)))
         buffers = [stack.enter_context(MatmulBuffers(self.device, problem)) for _ in range(count)]
         libraries, expected = [], []
-        for one in buffers:
-            self._fill(one)
-            libraries.append(cublas(one, fast_accum=fast_accum).enqueue)
+        for copy in buffers:
+            self._fill(copy)
+            libraries.append(cublas(copy, fast_accum=fast_accum).enqueue)
             libraries[-1]()
             self.device.synchronize()
-            expected.append(self._result(one))
+            expected.append(self._result(copy))
         return Copies(buffers, libraries, expected)
 
     def checked(self, copies: Copies, built: Candidate) -> list[Callable[[], None]]:
@@ -203,7 +203,7 @@ class Gpu:
 
         bundle = read_bundle(built.path)
         kernel = self.device.load(bundle)
-        launches = [one.launcher(kernel, bundle, keeps_early=self.keeps_early) for one in copies.buffers]
+        launches = [copy.launcher(kernel, bundle, keeps_early=self.keeps_early) for copy in copies.buffers]
         for buffers, launch, expected in zip(copies.buffers, launches, copies.expected):
             if error := self._error(buffers, launch, expected):
                 raise StepladderError(f"WRONG by {error}")
@@ -226,6 +226,6 @@ class Gpu:
         times: list[list[float]] = []
         for _ in range(ROUNDS):
             measured = [runner.measure(mode, lambda seconds: None) for runner in (own, reference)]
-            times.append([one["milliseconds"] / one["launches"] * 1e3 for one in measured])
+            times.append([sample["milliseconds"] / sample["launches"] * 1e3 for sample in measured])
         first, second = zip(*times[1:])
         return statistics.median(first), statistics.median(second)

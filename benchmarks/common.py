@@ -173,10 +173,10 @@ def wrapped(text: str) -> str:
         if code or len(line) <= WIDTH or line.startswith(("|", "!", "```")):
             lines.append(line)
             continue
-        kept = _NO_FIRST_WORD.sub(_KEPT_SPACE, line)
+        marked = _NO_FIRST_WORD.sub(_KEPT_SPACE, line)
         lines += [
             part.replace(_KEPT_SPACE, " ")
-            for part in textwrap.wrap(kept, WIDTH, break_long_words=False, break_on_hyphens=False)
+            for part in textwrap.wrap(marked, WIDTH, break_long_words=False, break_on_hyphens=False)
         ]
     return "\n".join(lines)
 

@@ -22,7 +22,7 @@ def divide(cases: dict[str, Case], kept: Iterable[str] = ()) -> tuple[Case, dict
     """
     fields = [name for name in next(iter(cases.values()), {}) if name not in kept]
     usual: Case = {}
-    own = {name: dict(case) for name, case in cases.items()}
+    differences = {name: dict(case) for name, case in cases.items()}
     for field in fields:
         if not all(field in case for case in cases.values()):
             continue
@@ -30,25 +30,25 @@ def divide(cases: dict[str, Case], kept: Iterable[str] = ()) -> tuple[Case, dict
         if all(isinstance(value, dict) for value in values.values()):
             usual[field], parts = divide(values)
             for name, part in parts.items():
-                own[name][field] = part
+                differences[name][field] = part
         else:
             ((text, _),) = Counter(map(json.dumps, values.values())).most_common(1)
             usual[field] = json.loads(text)
-        for name, case in own.items():
+        for name, case in differences.items():
             if case[field] == ({} if isinstance(values[name], dict) else usual[field]):
                 del case[field]
-    return usual, own
+    return usual, differences
 
 
-def join(usual: Case, own: Case) -> Case:
+def join(usual: Case, fields: Case) -> Case:
     """Returns a case with the values that it shares with most others.
 
     Args:
         usual: what most cases have.
-        own: what is the case's own.
+        fields: what is the case's own.
     """
-    joined = usual | own
+    case = usual | fields
     for field, value in usual.items():
-        if isinstance(value, dict) and isinstance(own.get(field, {}), dict):
-            joined[field] = join(value, own.get(field, {}))
-    return joined
+        if isinstance(value, dict) and isinstance(fields.get(field, {}), dict):
+            case[field] = join(value, fields.get(field, {}))
+    return case

@@ -62,8 +62,8 @@ def _both(before: Path, after: Path, problems: Sequence[Drawn]) -> Iterator[tupl
     """Yields the choices of both versions for each problem that both build a kernel for."""
     for number in range(len(model_choice.groups_of(problems))):
         groups = [model_choice.kept(folder / str(number)) for folder in (before, after)]
-        old, new = ({one.job.problem.size: one for one in built if not one.refused} for built in groups)
-        yield from ((old[size], one) for size, one in new.items() if size in old)
+        old, new = ({kernel.job.problem.size: kernel for kernel in built if not kernel.refused} for built in groups)
+        yield from ((old[size], kernel) for size, kernel in new.items() if size in old)
 
 
 def compare(args: argparse.Namespace) -> None:
@@ -74,10 +74,10 @@ def compare(args: argparse.Namespace) -> None:
     """
     path = Path(args.result)
     stem, _, types = path.stem.rpartition("_")
-    own = Path(__file__).resolve().parents[1]
+    checkout = Path(__file__).resolve().parents[1]
     with tempfile.TemporaryDirectory() as temporary:
         folders = [Path(args.folder or temporary, name) for name in ("before", "after")]
-        for folder, tree in zip(folders, (args.before, own)):
+        for folder, tree in zip(folders, (args.before, checkout)):
             if not folder.exists():
                 words = [sys.executable, __file__, *sys.argv[1:], _TREE, str(tree), "--folder", str(folder)]
                 subprocess.run(words, check=True)
@@ -89,10 +89,12 @@ def compare(args: argparse.Namespace) -> None:
         paths = (path.with_name(f"{stem}_before_{types}.json"), path)
         for before, after in _both(folders[0], folders[1], _problems(args)):
             kernels = [after] if before.knobs == after.knobs else [before, after]
-            measured = {one.path: model_choice.row_of(one, time, cublas) for one, time, cublas in gpu.measure(kernels)}
-            found = [measured.get(kernels[0].path), measured.get(after.path)]
-            for table, row in zip(rows, found):
-                if row is not None and None not in found:
+            measured = {
+                kernel.path: model_choice.row_of(kernel, time, cublas) for kernel, time, cublas in gpu.measure(kernels)
+            }
+            pair = [measured.get(kernels[0].path), measured.get(after.path)]
+            for table, row in zip(rows, pair):
+                if row is not None and None not in pair:
                     table.append(row)
             for target, table in zip(paths, rows):
                 write_table(target, head, list(COLUMNS), table)

@@ -71,7 +71,7 @@ def count(place: Path) -> dict[str, str]:
         SystemExit: ncu did not report all counters.
     """
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1] / "runner")}
-    done = subprocess.run(
+    process = subprocess.run(
         [
             "ncu",
             "--clock-control",
@@ -97,10 +97,10 @@ def count(place: Path) -> dict[str, str]:
         timeout=SECONDS,
         env=environment,
     )
-    lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
+    lines = [line for line in process.stdout.splitlines() if line.startswith('"')]
     rows = {row["Metric Name"]: row for row in csv.DictReader(lines)}
     if missing := set(METRICS.values()) - set(rows):
-        raise SystemExit(f"{place}: no {missing.pop()}: {(done.stdout + done.stderr).strip()[-400:]}")
+        raise SystemExit(f"{place}: no {missing.pop()}: {(process.stdout + process.stderr).strip()[-400:]}")
     return {
         title: _cell(rows[metric]["Metric Value"], rows[metric]["Metric Unit"]) for title, metric in METRICS.items()
     }

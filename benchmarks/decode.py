@@ -119,9 +119,9 @@ def report(args: argparse.Namespace) -> None:
             f"{sheet / 1e6:.2f} TB/s by the data sheet, {copied / 1e6:.2f} in a copy"
         )
         for m in sorted({cell["m"] for cell in cells}):
-            own = [cell for cell in cells if cell["m"] == m]
+            cells_of_m = [cell for cell in cells if cell["m"] == m]
             for title, places in CHOICES.items():
-                best = _best(own, places)
+                best = _best(cells_of_m, places)
                 if not best:
                     continue
                 ratios = [cell["cublas_microseconds"] / cell["microseconds"] for cell in best]
@@ -151,15 +151,21 @@ def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = new_parser(__doc__)
     commands = parser.add_subparsers(required=True, metavar="PART")
-    own = commands.add_parser("measure", help="build and time the chosen kernels, on the GPU")
-    own.add_argument("result", metavar="RESULT.json", help="file to write, or to continue")
-    own.add_argument("--layout", choices=("row", "column"), default="row", help="of B, the weights (default: row)")
-    own.add_argument("--rows", type=int, nargs="+", default=ROWS, metavar="M", help="rows of A (default: 1 to 64)")
-    own.add_argument("--sizes", nargs="+", metavar="MxNxK", help="these products, in place of layers of models")
-    own.add_argument("--others", action="store_true", help="layers of other models, which no constant is fitted to")
-    own.add_argument("--plain", action="store_true", help="measure no settings of exchanged operands")
-    own.add_argument("--default", action="store_true", help="measure only what `stepladder compile` takes")
-    own.add_argument(
+    measuring = commands.add_parser("measure", help="build and time the chosen kernels, on the GPU")
+    measuring.add_argument("result", metavar="RESULT.json", help="file to write, or to continue")
+    measuring.add_argument(
+        "--layout", choices=("row", "column"), default="row", help="of B, the weights (default: row)"
+    )
+    measuring.add_argument(
+        "--rows", type=int, nargs="+", default=ROWS, metavar="M", help="rows of A (default: 1 to 64)"
+    )
+    measuring.add_argument("--sizes", nargs="+", metavar="MxNxK", help="these products, in place of layers of models")
+    measuring.add_argument(
+        "--others", action="store_true", help="layers of other models, which no constant is fitted to"
+    )
+    measuring.add_argument("--plain", action="store_true", help="measure no settings of exchanged operands")
+    measuring.add_argument("--default", action="store_true", help="measure only what `stepladder compile` takes")
+    measuring.add_argument(
         "--settings",
         type=int,
         default=0,
@@ -167,13 +173,13 @@ def make_parser() -> argparse.ArgumentParser:
         help="measure what `stepladder compile` takes, and the model's first N settings that load weights early, of "
         "other tiles, splits of k, or blocks on a multiprocessor",
     )
-    own.add_argument(
+    measuring.add_argument(
         "--written-weights",
         action="store_true",
         help="launch kernels that load weights early after the end of the kernel before, which may write them",
     )
-    add_series_options(own)
-    own.set_defaults(run=measure)
+    add_series_options(measuring)
+    measuring.set_defaults(run=measure)
     reporting = commands.add_parser("report", help="print ratios to cuBLAS and fractions of the rate of HBM")
     reporting.add_argument("results", nargs="+", metavar="RESULT.json", help="files that `measure` wrote")
     reporting.set_defaults(run=report)

@@ -172,18 +172,18 @@ def settings(gpu: Gpu, folder: Path) -> Iterator[dict[str, Any]]:
     for size, common, kinds in SETTINGS:
         problem = Drawn("decode", *size, False)
         text = payload(problem, TYPES["bf16-bf16"])
-        built = []
+        candidates = []
         for number, knobs in enumerate({**kind, "prefetch_steps": steps} for kind in kinds for steps in PREFETCHES):
             path = folder / f"{problem.name}_{number}"
             build_bundle(text, path, {**_COMMON, **common, **knobs})
-            built.append(Setting(path, f"{problem.name}, {knobs}", knobs))
-        for one, microseconds, library in gpu.measure(built):
+            candidates.append(Setting(path, f"{problem.name}, {knobs}", knobs))
+        for candidate, microseconds, library in gpu.measure(candidates):
             m, n, k = size
             yield {
                 "m": m,
                 "n": n,
                 "k": k,
-                **one.knobs,
+                **candidate.knobs,
                 "microseconds": microseconds,
                 "cublas_microseconds": library,
             }

@@ -59,9 +59,9 @@ def _entry(problem: dict, bundle: dict) -> dict:
 
 def _fits(bundle: dict, target: Target) -> bool:
     """Tells whether a target has the shared memory and the kind of copies that a kernel uses."""
-    needed = bundle["static_shared_memory"] + bundle["dynamic_shared_memory"]
+    shared_memory = bundle["static_shared_memory"] + bundle["dynamic_shared_memory"]
     has_copies = target.compute_capability >= (8, 0) or "convert_to_cp_async" not in bundle["steps"]
-    return needed <= target.shared_memory and has_copies
+    return shared_memory <= target.shared_memory and has_copies
 
 
 def fastest_entries(measured: dict) -> list[dict]:
@@ -112,7 +112,7 @@ def tuned_entries(results: list[dict]) -> list[dict]:
     Args:
         results: of `hopper.py tune`.
     """
-    found: dict[tuple, dict[str, list[float]]] = {}
+    ratios_by_key: dict[tuple, dict[str, list[float]]] = {}
     described: dict[tuple, tuple[dict, dict]] = {}
     for measured in (problem for result in results for problem in result["problems"]):
         problem = measured["problem"]
@@ -120,10 +120,10 @@ def tuned_entries(results: list[dict]) -> list[dict]:
         for name, ratio in scores(measured).items():
             kernel = measured["kernels"][name]
             candidate = json.dumps(_OLDER | kernel["knobs"], sort_keys=True)
-            found.setdefault(key, {}).setdefault(candidate, []).append(ratio)
+            ratios_by_key.setdefault(key, {}).setdefault(candidate, []).append(ratio)
             described[key, candidate] = (problem, kernel)
     entries = []
-    for key, candidates in found.items():
+    for key, candidates in ratios_by_key.items():
         most = max(map(len, candidates.values()))
         means = {candidate: mean(ratios) for candidate, ratios in candidates.items() if len(ratios) == most}
         ordered = sorted(means, key=lambda candidate: -means[candidate])
@@ -216,12 +216,12 @@ def gains_of_the_model(folder: Path) -> dict[tuple, tuple[float, float]]:
         for row in cells_of(data):
             if row["place"] <= FIRST_OF_MODEL:
                 source = row["source"] if row["place"] < FIRST_OF_MODEL else "model"
-                found = rates.setdefault((row["m"], row["n"], row["k"], *bits), {})
-                found.setdefault(source, []).append(row["cublas_microseconds"] / row["microseconds"])
+                by_source = rates.setdefault((row["m"], row["n"], row["k"], *bits), {})
+                by_source.setdefault(source, []).append(row["cublas_microseconds"] / row["microseconds"])
     return {
-        place: (mean(found["model"]) / mean(found["measured"]), mean(found["measured"]))
-        for place, found in rates.items()
-        if {"model", "measured"} <= found.keys()
+        place: (mean(by_source["model"]) / mean(by_source["measured"]), mean(by_source["measured"]))
+        for place, by_source in rates.items()
+        if {"model", "measured"} <= by_source.keys()
     }
 
 
@@ -233,12 +233,14 @@ def not_surpassed(entries: list[dict], since: Path, elsewhere: Path) -> list[dic
         since: later results on the same GPU, as for `gains_of_the_model`.
         elsewhere: those on another GPU.
     """
-    later, other = gains_of_the_model(since), gains_of_the_model(elsewhere)
+    later, later_elsewhere = gains_of_the_model(since), gains_of_the_model(elsewhere)
 
     def counts(entry: dict) -> bool:
         gain, ratio = later.get(_place(entry), (1.0, 1.0))
         least = _SLOW_GAIN if min(ratio, entry.get(RATIO, 1.0)) < 1 else _MODEL_GAIN
-        return "operands" in entry or "batch" in entry or max(gain, other.get(_place(entry), (1.0,))[0]) < least
+        return (
+            "operands" in entry or "batch" in entry or max(gain, later_elsewhere.get(_place(entry), (1.0,))[0]) < least
+        )
 
     return [{name: value for name, value in entry.items() if name != RATIO} for entry in entries if counts(entry)]
 

@@ -46,11 +46,11 @@ def descend(
     slopes: Array | None = None
     for _ in range(rounds):
         slopes = _slopes(logarithms, predicted, box, best) if slopes is None else slopes
-        found = _descent(judge, predicted, slopes, best, trust, origin, pull)
-        moved = logarithms(box.numbers(found))
-        value = judge(moved)[0] + pull * float(((found - origin) ** 2).sum())
+        point = _descent(judge, predicted, slopes, best, trust, origin, pull)
+        new_times = logarithms(box.numbers(point))
+        value = judge(new_times)[0] + pull * float(((point - origin) ** 2).sum())
         if value < lowest:
-            best, predicted, lowest, slopes = found, moved, value, None
+            best, predicted, lowest, slopes = point, new_times, value, None
             trust = min(trust * _GROWTH, _MAX_TRUST)
         else:
             trust *= _FALL
@@ -61,12 +61,12 @@ def descend(
 
 def _slopes(logarithms: Callable[[Array], Array], predicted: Array, box: Box, point: Array) -> Array:
     """Returns the derivatives of the logarithms by every constant, as a part of its range, a column each."""
-    found = np.empty((len(predicted), len(point)))
+    slopes = np.empty((len(predicted), len(point)))
     for number, part in enumerate(point):
-        other = point.copy()
-        other[number] += _DIFFERENCE if part + _DIFFERENCE <= 1 else -_DIFFERENCE
-        found[:, number] = (logarithms(box.numbers(other)) - predicted) / (other[number] - part)
-    return found
+        neighbour = point.copy()
+        neighbour[number] += _DIFFERENCE if part + _DIFFERENCE <= 1 else -_DIFFERENCE
+        slopes[:, number] = (logarithms(box.numbers(neighbour)) - predicted) / (neighbour[number] - part)
+    return slopes
 
 
 def _descent(
@@ -80,18 +80,18 @@ def _descent(
 ) -> Array:
     """Returns the best point near another one where logarithms are linear."""
     low, high = np.maximum(point - trust, 0.0), np.minimum(point + trust, 1.0)
-    here, best, lowest = point, point, np.inf
+    position, best, lowest = point, point, np.inf
     mean, square = np.zeros(len(point)), np.zeros(len(point))
     for step in range(_STEPS):
-        value, derivatives = judge(predicted + slopes @ (here - point))
-        value += pull * float(((here - origin) ** 2).sum())
+        value, derivatives = judge(predicted + slopes @ (position - point))
+        value += pull * float(((position - origin) ** 2).sum())
         if value < lowest:
-            lowest, best = value, here
-        gradient = slopes.T @ derivatives + 2 * pull * (here - origin)
+            lowest, best = value, position
+        gradient = slopes.T @ derivatives + 2 * pull * (position - origin)
         mean = _MEAN_DECAY * mean + (1 - _MEAN_DECAY) * gradient
         square = _SQUARE_DECAY * square + (1 - _SQUARE_DECAY) * gradient**2
         direction = (
             mean / (1 - _MEAN_DECAY ** (step + 1)) / (np.sqrt(square / (1 - _SQUARE_DECAY ** (step + 1))) + 1e-12)
         )
-        here = np.clip(here - trust * _FIRST_STEP * (1 - step / _STEPS) * direction, low, high)
+        position = np.clip(position - trust * _FIRST_STEP * (1 - step / _STEPS) * direction, low, high)
     return best

@@ -143,8 +143,8 @@ def _layers(rng: random.Random) -> tuple[int, int, int]:
     rows = rng.choice(
         (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 333, 512, 700, 1000, 1024, 1536, 2048, 3000, 4096, 6000, 8192, 12000)
     )
-    hidden, wide = rng.choice(HIDDEN), rng.choice((*HIDDEN, *FEED_FORWARD))
-    return (rows, wide, hidden) if rng.random() < 0.5 else (rows, hidden, wide)
+    hidden, width = rng.choice(HIDDEN), rng.choice((*HIDDEN, *FEED_FORWARD))
+    return (rows, width, hidden) if rng.random() < 0.5 else (rows, hidden, width)
 
 
 KINDS: dict[str, Callable[[random.Random], tuple[int, int, int]]] = {
@@ -162,16 +162,16 @@ def draw(count: int = COUNT, seed: int = SEED) -> list[Drawn]:
         seed: the same seed gives the same problems; a longer list begins with the shorter one.
     """
     rng = random.Random(seed)
-    found: list[Drawn] = []
-    seen: set[tuple[int, int, int]] = set()
-    while len(found) < count:
-        kind = list(KINDS)[len(found) % len(KINDS)]
+    problems: list[Drawn] = []
+    sizes: set[tuple[int, int, int]] = set()
+    while len(problems) < count:
+        kind = list(KINDS)[len(problems) % len(KINDS)]
         m, n, k = KINDS[kind](rng)
-        if (m, n, k) in seen or 2.0 * m * n * k > MAX_OPERATIONS or 4.0 * (m * n + m * k + k * n) > MAX_BYTES:
+        if (m, n, k) in sizes or 2.0 * m * n * k > MAX_OPERATIONS or 4.0 * (m * n + m * k + k * n) > MAX_BYTES:
             continue
-        seen.add((m, n, k))
-        found.append(Drawn(kind, m, n, k, len(found) // len(KINDS) % 2 == 1))
-    return found
+        sizes.add((m, n, k))
+        problems.append(Drawn(kind, m, n, k, len(problems) // len(KINDS) % 2 == 1))
+    return problems
 
 
 def draw_fresh(count: int = FRESH_COUNT, seed: int = FRESH_SEED) -> list[Drawn]:
@@ -181,9 +181,9 @@ def draw_fresh(count: int = FRESH_COUNT, seed: int = FRESH_SEED) -> list[Drawn]:
     Args:
         count, seed: as for `draw`.
     """
-    known = {problem.size for problem in draw()}
-    drawn = [problem for problem in draw(count + len(known), seed) if problem.size not in known]
-    return [replace(problem, held_out=True) for problem in drawn[:count]]
+    sizes = {problem.size for problem in draw()}
+    problems = [problem for problem in draw(count + len(sizes), seed) if problem.size not in sizes]
+    return [replace(problem, held_out=True) for problem in problems[:count]]
 
 
 def draw_thin(count: int = THIN_COUNT, seed: int = THIN_SEED) -> list[Drawn]:
@@ -280,14 +280,14 @@ def named(sizes: Sequence[str]) -> list[Drawn]:
 def _others(kind: str, count: int, seed: int, size: Callable[[random.Random, int], _Size | None]) -> list[Drawn]:
     """Returns different problems that are not in `draw()`; `size` gives that of a place, or None to draw again."""
     rng = random.Random(seed)
-    seen = {problem.size for problem in draw()}
-    found: list[Drawn] = []
-    while len(found) < count:
-        drawn = size(rng, len(found))
-        if drawn is not None and drawn not in seen:
-            seen.add(drawn)
-            found.append(Drawn(kind, *drawn, False))
-    return found
+    sizes = {problem.size for problem in draw()}
+    problems: list[Drawn] = []
+    while len(problems) < count:
+        drawn_size = size(rng, len(problems))
+        if drawn_size is not None and drawn_size not in sizes:
+            sizes.add(drawn_size)
+            problems.append(Drawn(kind, *drawn_size, False))
+    return problems
 
 
 def _edge(rng: random.Random, place: int) -> _Size | None:
@@ -297,9 +297,12 @@ def _edge(rng: random.Random, place: int) -> _Size | None:
 
 
 def _streamed(rng: random.Random, place: int) -> _Size | None:
-    few, wide = rng.choice((48, 64, 96, 128, 160, 192, 256, 320, 384, 512)), log_uniform(rng, 2048, 14336, 64)
+    short_side, long_side = (
+        rng.choice((48, 64, 96, 128, 160, 192, 256, 320, 384, 512)),
+        log_uniform(rng, 2048, 14336, 64),
+    )
     k = log_uniform(rng, 2048, 12288, 64)
-    m, n = (few, wide) if place % 3 else (wide, few)
+    m, n = (short_side, long_side) if place % 3 else (long_side, short_side)
     return (m, n, k) if STREAMED_BYTES[0] < 2.0 * (m * k + k * n + m * n) < STREAMED_BYTES[1] else None
 
 

@@ -90,13 +90,13 @@ def payload(form: Form) -> str:
     loops = "".join(sorted(set(a + b), key=lambda letter: (letter not in c, (c + a).find(letter))))
     types = [_tensor(form.shape(dimensions)) for dimensions in (a, b, c)]
     sums = _tensor(form.shape(c), "f32")
-    read = operand_of(form)
-    read_type = _tensor(form.shape(read)) if read else ""
+    operand = operand_of(form)
+    read_type = _tensor(form.shape(operand)) if operand else ""
     maps = ", ".join(_map(loops, dimensions) for dimensions in (a, b, c))
-    ends = ", ".join(_map(c, dimensions) for dimensions in (c, *([read] if read else []), c))
+    ends = ", ".join(_map(c, dimensions) for dimensions in (c, *([operand] if operand else []), c))
     body = CASES[form.epilogue].body if form.epilogue else ""
     rounded = f"%r = arith.truncf {'%y' if form.epilogue else '%s'} : f32 to f16"
-    return f"""func.func @form(%A: {types[0]}, %B: {types[1]}{f", %D: {read_type}" if read else ""}) -> {types[2]} {{
+    return f"""func.func @form(%A: {types[0]}, %B: {types[1]}{f", %D: {read_type}" if operand else ""}) -> {types[2]} {{
   %zero = arith.constant 0.0 : f32
   %half = arith.constant 0.5 : f32
   %one = arith.constant 1.0 : f32
@@ -115,8 +115,8 @@ def payload(form: Form) -> str:
   }} -> {sums}
   %o = tensor.empty() : {types[2]}
   %q = linalg.generic {{indexing_maps = [{ends}], iterator_types = [{_iterators(c, c)}]}}
-      ins(%p{", %D" if read else ""} : {sums}{f", {read_type}" if read else ""}) outs(%o : {types[2]}) {{
-  ^bb0(%s: f32{", %d: f16" if read else ""}, %out: f16):
+      ins(%p{", %D" if operand else ""} : {sums}{f", {read_type}" if operand else ""}) outs(%o : {types[2]}) {{
+  ^bb0(%s: f32{", %d: f16" if operand else ""}, %out: f16):
     {body}
     {rounded}
     linalg.yield %r : f16
@@ -184,7 +184,7 @@ def build(forms: Sequence[Form], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as executor:
         reasons = list(executor.map(_build, range(len(forms)), forms, [folder] * len(forms)))
-    refused = {form.name: why for form, why in zip(forms, reasons) if why}
+    refused = {form.name: reason for form, reason in zip(forms, reasons) if reason}
     (folder / _REFUSED).write_text(json.dumps(refused, indent=1) + "\n")
 
 
@@ -227,16 +227,16 @@ def measure(
     for operand in (a, b, *rest):
         operand.normal_()
     torch.cuda.synchronize()
-    made = libraries(form, operands, stream)
-    contestants = [Contestant(name, form.flops, call) for name, call in made.items()]
-    ours = [Contestant(name, form.flops, call) for name, call in calls.items()]
-    contest = duel.Duel(device, contestants[0], [*ours, *contestants[1:]])
+    library_calls = libraries(form, operands, stream)
+    contestants = [Contestant(name, form.flops, call) for name, call in library_calls.items()]
+    candidates = [Contestant(name, form.flops, call) for name, call in calls.items()]
+    contest = duel.Duel(device, contestants[0], [*candidates, *contestants[1:]])
     try:
         measured = contest.run(mode, rounds)
     finally:
         contest.free()
     ratios = {name: entry["ratio_spread"]["median"] for name, entry in measured["kernels"].items()}
-    own = {name: ratios.pop(name) for name in paths}
+    own_ratios = {name: ratios.pop(name) for name in paths}
     best = max(1.0, *ratios.values(), 0.0)
     entry = asdict(form) | {
         "baseline": contestants[0].name,
@@ -244,7 +244,7 @@ def measure(
         "difference": difference,
         "libraries": ratios,
     }
-    return entry, {name: ratio / best for name, ratio in own.items()}
+    return entry, {name: ratio / best for name, ratio in own_ratios.items()}
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -312,8 +312,8 @@ def run_forms(forms: Sequence[Form], args: argparse.Namespace, head: dict[str, A
                 if is_wanted and not (args.changed and _knobs_of(paths["own"]) == _knobs_of(paths["before"])):
                     entry, ratios = measure(device, form, paths, args.rounds, mode)
                     tflops = ratios["own"] * entry["baseline_tflops"] * max(1.0, *entry["libraries"].values(), 0.0)
-                    before = {"ratio_before": ratios["before"]} if args.before else {}
-                    result["problems"].append(entry | {"tflops": tflops, "ratio": ratios["own"]} | before)
+                    ratio_before = {"ratio_before": ratios["before"]} if args.before else {}
+                    result["problems"].append(entry | {"tflops": tflops, "ratio": ratios["own"]} | ratio_before)
                     print(f"{form.kind} {form.name}: {ratios['own']:.3f}", flush=True)
                     write_result(args.result, result)
 

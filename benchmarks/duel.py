@@ -162,17 +162,17 @@ class Duel:
         rates: dict[str, list[float]] = {name: [] for name in names}
         ratios: dict[str, list[float]] = {name: [] for name in names}
         self.baseline.measure(mode, sleep)  # brings the card to the temperature and the power of this mode
-        before = self.baseline.measure(mode, sleep)["tflops"]
-        baseline = [before]
+        previous_rate = self.baseline.measure(mode, sleep)["tflops"]
+        baseline = [previous_rate]
         for number in range(rounds):
             first = number % max(1, len(names))
             for name in names[first:] + names[:first]:
                 rate = self.runners[name].measure(mode, sleep)["tflops"]
-                after = self.baseline.measure(mode, sleep)["tflops"]
+                next_rate = self.baseline.measure(mode, sleep)["tflops"]
                 rates[name].append(rate)
-                ratios[name].append(2 * rate / (before + after))
-                baseline.append(after)
-                before = after
+                ratios[name].append(2 * rate / (previous_rate + next_rate))
+                baseline.append(next_rate)
+                previous_rate = next_rate
         return asdict(mode) | {
             "rounds": rounds,
             "baseline": {"tflops": baseline, "tflops_spread": asdict(Spread.of(baseline))},
@@ -272,14 +272,14 @@ def measure(
                 continue
             # A failure at run time leaves no context to go on in: it passes through.
             with watched(name):
-                wrong = operands.count_wrong(enqueue, expected)
-            if wrong:
-                result["wrong"][name] = wrong
+                mismatches = operands.count_wrong(enqueue, expected)
+            if mismatches:
+                result["wrong"][name] = mismatches
             else:
                 contestants.append(Contestant(name, problem.flops, enqueue))
         for kind in ("wrong", "failed"):
-            for name, what in result[kind].items():
-                print(f"  {name}: {kind.upper()}: {what}", flush=True)
+            for name, reason in result[kind].items():
+                print(f"  {name}: {kind.upper()}: {reason}", flush=True)
         del expected
         operands.torch.cuda.empty_cache()
         operands.fill_random()
@@ -287,8 +287,8 @@ def measure(
         if contestants:
             duel = Duel(device, Contestant("cublas", problem.flops, library.enqueue), contestants)
             names = [contestant.name for contestant in contestants]
-            for mode, (how, rounds, best) in modes.items():
-                measured = duel.run(how, rounds, names[: best or None])
+            for mode, (mode_settings, rounds, best) in modes.items():
+                measured = duel.run(mode_settings, rounds, names[: best or None])
                 result["modes"][mode] = measured
                 names = by_ratio(measured)
             duel.free()

@@ -52,7 +52,7 @@ def step_bytes(knobs: dict[str, int | str]) -> int:
 
 def problems() -> list[Drawn]:
     """Returns the problems: a sample of those drawn, and the named ones."""
-    found: list[list[Drawn]] = [[] for _ in _SAMPLES]
+    by_bytes: list[list[Drawn]] = [[] for _ in _SAMPLES]
     for draw, count in _DRAWS:
         for problem in draw(count, SEED):
             if 2.0 * problem.m * problem.n * problem.k > _OPERATIONS:
@@ -63,10 +63,10 @@ def problems() -> list[Drawn]:
                 continue
             place = next((i for i, (most, _) in enumerate(_SAMPLES) if step_bytes(knobs) <= most), None)
             if place is not None:
-                found[place].append(problem)
+                by_bytes[place].append(problem)
     rng = random.Random(SEED)
-    drawn = [one for of_bytes, (_, count) in zip(found, _SAMPLES) for one in rng.sample(of_bytes, count)]
-    return [*drawn, *named(_NAMED)]
+    sample = [item for of_bytes, (_, count) in zip(by_bytes, _SAMPLES) for item in rng.sample(of_bytes, count)]
+    return [*sample, *named(_NAMED)]
 
 
 def build(folder: Path) -> None:
@@ -80,7 +80,7 @@ def build(folder: Path) -> None:
         default = build_one(Job(problem, _TYPES, 0, None, 0.0, folder))
         knobs = {name: value for name, value in default.knobs.items() if name != "target"}
         pair = [default, build_one(replace(default.job, place=1, knobs={**knobs, KNOB: True}))]
-        print(*(f"{one.title} {one.refused}" for one in pair), sep="\n", flush=True)
+        print(*(f"{kernel.title} {kernel.refused}" for kernel in pair), sep="\n", flush=True)
         pairs.append(pair)
     (folder / _PLAN).write_bytes(pickle.dumps(pairs))
 
@@ -95,11 +95,11 @@ def measure(folder: Path, out: Path) -> None:
     gpu, rows = Gpu(), []
     head = head_of(_TYPES, gpu.device.describe(), WHAT)
     for pair in pickle.loads((folder / _PLAN).read_bytes()):
-        placed = [Built(replace(one.job, folder=folder), one.knobs, one.source) for one in pair * _ROUNDS]
-        for one, own, cublas in gpu.measure(placed):
-            problem = one.job.problem
-            knobs = [one.knobs.get(name, "") for name in (*KNOBS, KNOB)]
-            rows.append([*problem.size, problem.kind, *knobs, round(own, 3), round(cublas, 3)])
+        kernels = [Built(replace(kernel.job, folder=folder), kernel.knobs, kernel.source) for kernel in pair * _ROUNDS]
+        for kernel, microseconds, cublas in gpu.measure(kernels):
+            problem = kernel.job.problem
+            knobs = [kernel.knobs.get(name, "") for name in (*KNOBS, KNOB)]
+            rows.append([*problem.size, problem.kind, *knobs, round(microseconds, 3), round(cublas, 3)])
         write_table(out, head, list(_COLUMNS), rows)
         print(rows[-1], flush=True)
 

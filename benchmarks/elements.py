@@ -110,25 +110,25 @@ def measure(folder: Path, case: Case) -> dict[str, Any]:
     x = torch.randn(m, n, device="cuda")
     x = x if kind == "cast" else x.half()
     x = x.view(m, n // _DEPTH, _DEPTH) if kind == "heads" else x
-    others = {"sum": [torch.randn_like(x)], "factors": [torch.randn(m, device="cuda").half()]}.get(kind, [])
+    operands = {"sum": [torch.randn_like(x)], "factors": [torch.randn(m, device="cuda").half()]}.get(kind, [])
     eager: Callable[[], Any] = {
-        "sum": lambda: x + others[0],
-        "factors": lambda: x * others[0][:, None],
+        "sum": lambda: x + operands[0],
+        "factors": lambda: x * operands[0][:, None],
         "cast": lambda: x.half(),
         "heads": lambda: x.transpose(0, 1).contiguous(),
     }[kind]
-    wanted = eager()
-    out = torch.empty_like(wanted)
+    expected = eager()
+    out = torch.empty_like(expected)
     function: Any = stepladder.load(str(_path(folder, case)))
-    function(x, *others, out=out)
+    function(x, *operands, out=out)
     calls: dict[str, Callable[[], object]] = {
-        "own": lambda: function(x, *others, out=out),
+        "own": lambda: function(x, *operands, out=out),
         "eager": eager,
     }
-    passed = bool(torch.equal(out, wanted))
+    passed = bool(torch.equal(out, expected))
     launches = {name: repeated(call, _LAUNCHES) for name, call in calls.items()}
-    times = {name: [time / _LAUNCHES for time in own] for name, own in graphs_in_turn(torch, launches).items()}
-    print(case, {name: round(median(own), 2) for name, own in times.items()}, file=sys.stderr, flush=True)
+    times = {name: [time / _LAUNCHES for time in samples] for name, samples in graphs_in_turn(torch, launches).items()}
+    print(case, {name: round(median(samples), 2) for name, samples in times.items()}, file=sys.stderr, flush=True)
     return {"kind": kind, "rows": m, "columns": n, "passed": passed, "us": times}
 
 

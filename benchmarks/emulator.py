@@ -78,16 +78,16 @@ def conflicts_of_loads(name: str) -> dict[str, int]:
     knobs: dict[str, int | str] = dict(zip(("block_m", "block_n", "block_k"), map(int, tile.split("x"))))
     variants = ablation.ABLATIONS[name]
     scale = PROFILED_SIZE**3 // math.prod(size)
-    found = {}
+    conflicts = {}
     for title, without in variants.variants.items():
         request = Request(variants.pipeline, variants.settings_of(without, knobs), without=without)
         traffic = counters_of(checked_steps(request, matmul_text(*size))).traffic.values()
-        found[title] = scale * sum(
+        conflicts[title] = scale * sum(
             row.conflicts
             for row in traffic
             if row.space == "shared" and row.kind == "load" and any(load in row.op for load in LOADS)
         )
-    return found
+    return conflicts
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -95,7 +95,7 @@ def ops_of(dialect: str) -> list[str]:
         if re.fullmatch(rf"_{dialect}_(\w+_)?ops_gen|_{dialect}_ops_gen", module.name):
             generated = importlib.import_module(f"{package.__name__}.{module.name}")
             classes = inspect.getmembers(generated, inspect.isclass)
-            names |= {getattr(found, "OPERATION_NAME", None) for _, found in classes}
+            names |= {getattr(class_, "OPERATION_NAME", None) for _, class_ in classes}
     return sorted(name for name in names if isinstance(name, str) and name.startswith(f"{dialect}."))
 
 
@@ -134,21 +134,21 @@ def main(argv: Sequence[str] | None = None) -> None:
         argv: the arguments of the command line; those of the process unless told.
     """
     args = make_parser().parse_args(argv)
-    found = {}
+    coverage = {}
     for dialect in DIALECTS:
         names = ops_of(dialect)
         missing = [name for name in names if not is_known(name)]
-        found[dialect] = {
+        coverage[dialect] = {
             "ops": len(names),
             "known": len(names) - len(missing),
             "left_out": {name: reason_for(name) for name in missing if reason_for(name)},
             "missing": [name for name in missing if not reason_for(name)],
         }
         print(
-            f"{dialect}: {found[dialect]['known']} of {len(names)}, {len(found[dialect]['left_out'])} left out; "
-            f"missing: {' '.join(name.removeprefix(f'{dialect}.') for name in found[dialect]['missing'])}"
+            f"{dialect}: {coverage[dialect]['known']} of {len(names)}, {len(coverage[dialect]['left_out'])} left out; "
+            f"missing: {' '.join(name.removeprefix(f'{dialect}.') for name in coverage[dialect]['missing'])}"
         )
-    write_result(args.result, {"dialects": found})
+    write_result(args.result, {"dialects": coverage})
 
 
 if __name__ == "__main__":

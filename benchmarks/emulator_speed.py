@@ -65,12 +65,12 @@ def seconds_of(command: Sequence[str]) -> dict[str, float]:
     least = {"cpu": float("inf"), "wall": float("inf")}
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "runner")}
     for _ in range(TIMES):
-        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        made = subprocess.run([sys.executable, "-m", *command], env=environment, capture_output=True, text=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        if made.returncode:
-            raise StepladderError(f"{' '.join(command)}: {made.stderr or made.stdout}")
-        cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+        usage_before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        process = subprocess.run([sys.executable, "-m", *command], env=environment, capture_output=True, text=True)
+        usage_after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if process.returncode:
+            raise StepladderError(f"{' '.join(command)}: {process.stderr or process.stdout}")
+        cpu = usage_after.ru_utime - usage_before.ru_utime + usage_after.ru_stime - usage_before.ru_stime
         least["cpu"] = min(least["cpu"], cpu)
         least["wall"] = min(least["wall"], time.perf_counter() - began)
     return {name: round(number, 2) for name, number in least.items()}
@@ -102,17 +102,17 @@ def bundle(folder: Path, size: int) -> Path:
     Returns:
         The path of the kernel in PTX.
     """
-    payload, made = folder / f"{size}.mlir", folder / f"{size}.bundle"
+    payload, path = folder / f"{size}.mlir", folder / f"{size}.bundle"
     payload.write_text(matmul_text(size, size, size))
-    _do(["stepladder", "compile", str(payload), "--pipeline", PIPELINE, "-o", str(made)])
-    return made / "kernel.ptx"
+    _do(["stepladder", "compile", str(payload), "--pipeline", PIPELINE, "-o", str(path)])
+    return path / "kernel.ptx"
 
 
 def _do(command: Sequence[str]) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "runner")}
-    made = subprocess.run([sys.executable, "-m", *command], env=environment, capture_output=True, text=True)
-    if made.returncode:
-        raise StepladderError(f"{' '.join(command)}: {made.stderr or made.stdout}")
+    process = subprocess.run([sys.executable, "-m", *command], env=environment, capture_output=True, text=True)
+    if process.returncode:
+        raise StepladderError(f"{' '.join(command)}: {process.stderr or process.stdout}")
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -58,11 +58,11 @@ def evolve(
             lengths = np.sqrt(np.maximum(values, 1e-20))
         steps = rng.standard_normal((POPULATION, size)) * lengths @ axes.T
         points = mean + width * steps
-        inside = np.clip(points, 0.0, 1.0)
-        scores = np.array([objective(box.numbers(point)) for point in inside])
+        clipped = np.clip(points, 0.0, 1.0)
+        scores = np.array([objective(box.numbers(point)) for point in clipped])
         if scores.min() < lowest:
-            lowest, best = scores.min(), box.numbers(inside[scores.argmin()])
-        chosen = steps[np.argsort(scores + ((points - inside) ** 2).sum(1))[:parents]]
+            lowest, best = scores.min(), box.numbers(clipped[scores.argmin()])
+        chosen = steps[np.argsort(scores + ((points - clipped) ** 2).sum(1))[:parents]]
         step = weights @ chosen
         mean = np.clip(mean + width * step, -0.05, 1.05)
         width_path = (1 - width_rate) * width_path + np.sqrt(width_rate * (2 - width_rate) * mass) * (

@@ -93,13 +93,13 @@ def draw(count: int, skip: int = 0) -> list[Product]:
         skip: how many of these are left out, the first ones.
     """
     rng = random.Random(DRAW_SEED)
-    found: list[Product] = []
-    while len(found) < count:
-        short, longer, k = (log_uniform(rng, *limits, 8) for limits in (SHORT, LONG, LONG))
-        m, n = (short, longer) if len(found) % 2 else (longer, short)
+    products: list[Product] = []
+    while len(products) < count:
+        shorter, longer, k = (log_uniform(rng, *limits, 8) for limits in (SHORT, LONG, LONG))
+        m, n = (shorter, longer) if len(products) % 2 else (longer, shorter)
         if 2 * m * n * k <= MAX_DRAWN_OPERATIONS:
-            found.append(Product(m, n, k, DRAWN))
-    return found[skip:]
+            products.append(Product(m, n, k, DRAWN))
+    return products[skip:]
 
 
 def draw_batches(count: int) -> list[Product]:
@@ -109,12 +109,12 @@ def draw_batches(count: int) -> list[Product]:
         count: how many are drawn.
     """
     rng = random.Random(BATCH_SEED)
-    found: list[Product] = []
-    while len(found) < count:
+    products: list[Product] = []
+    while len(products) < count:
         batch, m, n, k = (log_uniform(rng, *limits, 8) for limits in (MATMULS, EXTENTS, EXTENTS, EXTENTS))
         if 2 * batch * m * n * k <= MAX_DRAWN_OPERATIONS:
-            found.append(Product(m, n, k, DRAWN, batch, "column" if len(found) % 2 else "row"))
-    return found
+            products.append(Product(m, n, k, DRAWN, batch, "column" if len(products) % 2 else "row"))
+    return products
 
 
 def _text(product: Product) -> str:

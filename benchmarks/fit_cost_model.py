@@ -78,26 +78,28 @@ def fit(data: Data, gpu: gpus.Gpu, family: str, rounds: int, only: Sequence[str]
         only: names of the constants that are fitted; none for all, whose search begins in the middle of their ranges.
         pull: what it costs to move one of these through its range.
     """
-    bounds, known = CONSTANTS[family], gpu.constants.get(family, {}) if only else {}
+    bounds, known_constants = CONSTANTS[family], gpu.constants.get(family, {}) if only else {}
     least = np.array([constant.least for constant in bounds.values()])
     most = np.array([constant.most for constant in bounds.values()])
-    values = np.array([known.get(name, (constant.least + constant.most) / 2) for name, constant in bounds.items()])
+    values = np.array(
+        [known_constants.get(name, (constant.least + constant.most) / 2) for name, constant in bounds.items()]
+    )
     fitted = np.array([not only or name in only for name in bounds])
 
-    def filled(some: Array) -> Array:
-        every = values.copy()
-        every[fitted] = some
-        return every
+    def filled(part: Array) -> Array:
+        all_values = values.copy()
+        all_values[fitted] = part
+        return all_values
 
-    some = descend(
-        lambda some: np.log(data.predict(with_constants(gpu, family, filled(some)))),
+    numbers = descend(
+        lambda numbers: np.log(data.predict(with_constants(gpu, family, filled(numbers)))),
         data.objective,
         Box(least[fitted], most[fitted]),
         values[fitted],
         rounds,
         **({"trust": NEAR, "pull": pull} if only else {}),
     )
-    return with_constants(gpu, family, filled(some))
+    return with_constants(gpu, family, filled(numbers))
 
 
 def fold_of(kernels: Sequence[Kernel]) -> Array:
@@ -154,7 +156,7 @@ def _held_out(data: Data, gpu: gpus.Gpu, family: str, rounds: int, only: Sequenc
     """Returns the times that constants predict for the fold that they are not fitted to."""
     fold, held_out = fold_of(data.kernels), np.zeros(len(data.kernels))
     for number in range(FOLDS):
-        others = Data([kernel for kernel, own in zip(data.kernels, fold) if own != number], gpu)
+        others = Data([kernel for kernel, own_fold in zip(data.kernels, fold) if own_fold != number], gpu)
         predicted = data.predict(fit(others, gpu, family, rounds, only))
         held_out[fold == number] = predicted[fold == number]
     return held_out
@@ -195,8 +197,8 @@ def results_on(key: str) -> Path:
     Args:
         key: name of the GPU's file.
     """
-    own = RESULTS / key
-    return own if own.is_dir() else RESULTS
+    folder = RESULTS / key
+    return folder if folder.is_dir() else RESULTS
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -246,11 +248,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         family: known_fits[family] for family in CONSTANTS if args.family not in (None, family) and family in known_fits
     }
     for family in CONSTANTS:
-        own = [kernel for kernel in kernels if FAMILIES[kernel.pipeline] == family]
-        if own and args.family in (None, family):
+        of_family = [kernel for kernel in kernels if FAMILIES[kernel.pipeline] == family]
+        if of_family and args.family in (None, family):
             known = known_fits[family]["held_out"] if args.no_folds else None
             gpu, fits[family], judged[family] = fit_family(
-                own, gpu, family, args.rounds, args.keep, only, known, borrows
+                of_family, gpu, family, args.rounds, args.keep, only, known, borrows
             )
     if args.judged:
         args.judged.write_text(json.dumps(_result(argv, heads, judged), indent=1) + "\n")
@@ -296,8 +298,8 @@ def _result(argv: Sequence[str] | None, heads: Sequence[dict], judged: dict[str,
 def _values(data: object, name: str) -> list[str]:
     """Returns all texts of this name anywhere in a result."""
     if isinstance(data, dict):
-        own = [data[name]] if isinstance(data.get(name), str) else []
-        return own + [text for value in data.values() for text in _values(value, name)]
+        values = [data[name]] if isinstance(data.get(name), str) else []
+        return values + [text for value in data.values() for text in _values(value, name)]
     return [text for value in data for text in _values(value, name)] if isinstance(data, list) else []
 
 

@@ -127,9 +127,9 @@ def exchanged(size: Size) -> Size:
     Args:
         size: the problem.
     """
-    other = {"row": "column", "column": "row"}
+    opposite = {"row": "column", "column": "row"}
     return replace(
-        size, m=size.n, n=size.m, a_layout=other[size.b_layout], b_layout=other[size.a_layout], c_layout="column"
+        size, m=size.n, n=size.m, a_layout=opposite[size.b_layout], b_layout=opposite[size.a_layout], c_layout="column"
     )
 
 
@@ -142,7 +142,7 @@ class Data:
     """
 
     def __init__(self, kernels: Sequence[Kernel], gpu: gpus.Gpu) -> None:
-        grouped: dict[tuple[str, ...], list[Kernel]] = {}
+        members_by_key: dict[tuple[str, ...], list[Kernel]] = {}
         for kernel in kernels:
             problem = kernel.problem
             key = (
@@ -155,8 +155,8 @@ class Data:
                 str("split_k" in kernel.knobs),
                 str(kernel.knobs.get("swap_operands", False)),
             )
-            grouped.setdefault(key, []).append(kernel)
-        self.groups = [Group.of(members) for members in grouped.values()]
+            members_by_key.setdefault(key, []).append(kernel)
+        self.groups = [Group.of(members) for members in members_by_key.values()]
         self.kernels = [kernel for group in self.groups for kernel in group.kernels]
         self.measured = np.array([kernel.microseconds for kernel in self.kernels])
         self.margins = np.log(np.concatenate([group.margins(gpu) for group in self.groups]))
@@ -188,11 +188,11 @@ class Data:
         weight = np.exp(-(with_margins - self._least(with_margins)[self.problem]) / SHARPNESS)
         weight /= np.bincount(self.problem, weight)[self.problem]
         loss = self.loss + SQUARE_WEIGHT * self.loss**2
-        lost = np.bincount(self.problem, weight * loss)
+        losses = np.bincount(self.problem, weight * loss)
         chosen = self.count > 1
         times = np.bincount(self.problem, sizes) / self.count
-        value = lost[chosen].mean() + TIME_WEIGHT * times.mean()
-        of_choice = weight * (lost[self.problem] - loss) / SHARPNESS / chosen.sum()
+        value = losses[chosen].mean() + TIME_WEIGHT * times.mean()
+        of_choice = weight * (losses[self.problem] - loss) / SHARPNESS / chosen.sum()
         of_time = TIME_WEIGHT * errors / sizes / self.count[self.problem] / self.problems
         return float(value), of_choice + of_time
 
@@ -213,12 +213,12 @@ class Data:
             rows.append((losses[0], losses[:FIRST].max(), ratios[0], ratios[:FIRST].max()))
         columns = np.array(rows).T if rows else np.ones((4, 1))
         names = ("first_of_best", "best_of_four_of_best", "first_of_cublas", "best_of_four_of_cublas")
-        found = {"problems": len(rows)}
+        scores = {"problems": len(rows)}
         for name, values in zip(names, columns):
             mean, least = float(np.exp(np.log(values).mean())), float(values.min())
-            found |= {name: round(mean, 3), f"{name}_least": round(least, 3)}
+            scores |= {name: round(mean, 3), f"{name}_least": round(least, 3)}
         error = np.exp(np.abs(np.log(predicted / self.measured)).mean()) - 1
-        return found | {"mean_error_of_a_time": round(float(error), 3)}
+        return scores | {"mean_error_of_a_time": round(float(error), 3)}
 
     def judge_sources(self, predicted: Array) -> dict[str, dict[str, float]]:
         """Returns the quality of the first choices by predicted times, by result, over the problems of which it has
@@ -232,7 +232,7 @@ class Data:
             first = self._in_order(number, predicted)[0]
             ratio = self.kernels[first].cublas_microseconds / self.kernels[first].microseconds
             rows.setdefault(self.sources[number], []).append((float(np.exp(-self.loss[first])), ratio))
-        found = {}
+        by_source = {}
         for source, of_source in sorted(rows.items()):
             best, cublas = np.array(of_source).T
             values = {
@@ -242,8 +242,11 @@ class Data:
                 "first_of_cublas_nine_in_ten": np.sort(cublas)[len(cublas) // 10],
                 "first_of_cublas_least": cublas.min(),
             }
-            found[source] = {"problems": len(best), **{name: round(float(one), 3) for name, one in values.items()}}
-        return found
+            by_source[source] = {
+                "problems": len(best),
+                **{name: round(float(mean), 3) for name, mean in values.items()},
+            }
+        return by_source
 
     def _least(self, values: Array) -> Array:
         """Returns the least of the values of the kernels of each problem."""

@@ -120,10 +120,10 @@ class Settings:
 
     def _group(self, layouts: str, is_exchanged: bool) -> Group:
         at = [at for at, kernel in enumerate(self.kernels) if _form_of(kernel) == (layouts, is_exchanged)]
-        m, n, k = (np.array(values, float) for values in zip(*(self.kernels[one].size for one in at)))
+        m, n, k = (np.array(values, float) for values in zip(*(self.kernels[number].size for number in at)))
         a_layout, b_layout = layouts.split("-")
         values = {
-            name: np.array([float(self.kernels[one].knobs.get(name, _DEFAULTS.get(name, 0))) for one in at])
+            name: np.array([float(self.kernels[number].knobs.get(name, _DEFAULTS.get(name, 0))) for number in at])
             for name in _NUMBERS
         }
         size = Size(m, n, k, 2, 2, "f32", False, a_layout, b_layout)
@@ -135,10 +135,10 @@ class Settings:
         Args:
             constants: of the model, by set.
         """
-        found = np.zeros(len(self.kernels))
+        times = np.zeros(len(self.kernels))
         for group in self.groups:
-            found[group.at] = predict(group.knobs, group.size, self.gpu, constants)
-        return found
+            times[group.at] = predict(group.knobs, group.size, self.gpu, constants)
+        return times
 
     def objective(self, constants: Sets) -> float:
         """Returns what the fit minimizes.
@@ -148,12 +148,12 @@ class Settings:
         """
         predicted = self.predict(constants)
         errors = np.minimum((np.log(predicted) - np.log(self.times)) ** 2, _MAX_ERROR**2)
-        lost = []
+        losses = []
         for members in self.problems.values():
             near = np.exp(-np.log(predicted[members] / predicted[members].min()) / _SOFT)
             times = self.times[members]
-            lost.append((near / near.sum() * (times / times.min() - 1)).sum())
-        return float(np.sqrt((self.weights * errors).sum() / self.weights.sum()) + _LOST * np.mean(lost))
+            losses.append((near / near.sum() * (times / times.min() - 1)).sum())
+        return float(np.sqrt((self.weights * errors).sum() / self.weights.sum()) + _LOST * np.mean(losses))
 
     def judge(self, predicted: Array) -> str:
         """Returns how fast the first choices are, as a part of the fastest, and how far predictions are off.
@@ -210,16 +210,26 @@ def fit(settings: Settings, start: Sets, generations: int) -> dict[str, dict[str
         start: where the search begins.
         generations: of the evolution, for each width.
     """
-    ends = (np.tile([getattr(one, end) for one in FITTED.values()], len(start)) for end in ("least", "most"))
+    ends = (np.tile([getattr(constant, end) for constant in FITTED.values()], len(start)) for end in ("least", "most"))
     box = Box(*ends)
-    values = np.array([some[name] for some in start.values() for name in FITTED])
+    values = np.array([constants_of_set[name] for constants_of_set in start.values() for name in FITTED])
 
     def constants(numbers: Array) -> dict[str, dict[str, float]]:
         parts = numbers.reshape(len(start), -1)
-        return {key: {**some, **dict(zip(FITTED, map(float, part)))} for (key, some), part in zip(start.items(), parts)}
+        return {
+            key: {**constants_of_set, **dict(zip(FITTED, map(float, part)))}
+            for (key, constants_of_set), part in zip(start.items(), parts)
+        }
 
     for width in WIDTHS:
-        values = evolve(lambda some: settings.objective(constants(some)), box, values, SEED, generations, width=width)
+        values = evolve(
+            lambda point: settings.objective(constants(point)),
+            box,
+            values,
+            SEED,
+            generations,
+            width=width,
+        )
     return constants(values)
 
 
@@ -234,27 +244,27 @@ def fit_splits(settings: Settings, others: Sets, name: str) -> dict[str, float]:
         others: the sets of constants of other blocks.
         name: of the set.
     """
-    without = settings.predict(others)
+    base = settings.predict(others)
     loading, end, columns = (
         settings.predict({**others, name: {"hbm": 1.0, "end": end, "wave_column": column}})
         for end, column in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0))
     )
-    short = np.flatnonzero(columns > loading)
+    memory_bound = np.flatnonzero(columns > loading)
     first = []
     for members in map(np.array, settings.problems.values()):
-        if np.isin(members, short).any():
-            rest = np.setdiff1d(members, short)
-            first += [rest[np.argmin(without[rest])]] if len(rest) else []
-    lacking = np.median(without[first] / settings.times[first])
-    terms = np.stack([loading, end - loading, columns - loading], 1)[short] / settings.times[short, None]
+        if np.isin(members, memory_bound).any():
+            rest = np.setdiff1d(members, memory_bound)
+            first += [rest[np.argmin(base[rest])]] if len(rest) else []
+    scale = np.median(base[first] / settings.times[first])
+    terms = np.stack([loading, end - loading, columns - loading], 1)[memory_bound] / settings.times[memory_bound, None]
     # Where all kernels have about as many waves, the time of the last blocks is a part of that of all.
-    waves = loading[short] / (end - loading)[short]
-    taken = [0, 1, 2] if np.ptp(waves) > _FEW_WAVES else [0, 2]
-    found = np.zeros(3)
-    found[taken], *_ = np.linalg.lstsq(terms[:, taken], np.full(len(short), lacking))
-    error = np.std(terms @ found / lacking)
-    print(f"{name}: {len(short)} kernels, error {error:.3f}; first choices / predicted {1 / lacking:.3f}")
-    return {"hbm": 1 / found[0], "wave_column": found[2], "end": found[1]}
+    waves = loading[memory_bound] / (end - loading)[memory_bound]
+    terms_used = [0, 1, 2] if np.ptp(waves) > _FEW_WAVES else [0, 2]
+    factors = np.zeros(3)
+    factors[terms_used], *_ = np.linalg.lstsq(terms[:, terms_used], np.full(len(memory_bound), scale))
+    error = np.std(terms @ factors / scale)
+    print(f"{name}: {len(memory_bound)} kernels, error {error:.3f}; first choices / predicted {1 / scale:.3f}")
+    return {"hbm": 1 / factors[0], "wave_column": factors[2], "end": factors[1]}
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -280,19 +290,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     path = gpus.path_of(CARD)
     written = json.loads(path.read_text())
     for names, is_few in (((EARLY_FEW, EARLY_FEW_TWO), True), ((EARLY_MORE, EARLY_MORE_TWO), False)):
-        own = [kernel for kernel in kernels if (min(kernel.size[:2]) <= FEW_ROWS) == is_few]
+        of_rows = [kernel for kernel in kernels if (min(kernel.size[:2]) <= FEW_ROWS) == is_few]
         start = {name: written["early_weights"][name] for name in names}
-        if own:
-            written["early_weights"].update(_constants(own, start, args))
-        if own and is_few:
-            others, settings = {name: written["early_weights"][name] for name in names}, Settings(own)
-            every = dict(others)
+        if of_rows:
+            written["early_weights"].update(_constants(of_rows, start, args))
+        if of_rows and is_few:
+            others, settings = {name: written["early_weights"][name] for name in names}, Settings(of_rows)
+            all_sets = dict(others)
             for name in (EARLY_FEW_SPLITS, EARLY_FEW_THIRDS):
                 if not args.keep:
                     splits = fit_splits(settings, others, name)
                     written["early_weights"][name] = {key: float(f"{splits[key]:.4g}") for key in splits}
-                every[name] = written["early_weights"][name]
-                print(f"with {name}: {settings.judge(settings.predict(every))}")
+                all_sets[name] = written["early_weights"][name]
+                print(f"with {name}: {settings.judge(settings.predict(all_sets))}")
     if not args.keep:
         path.write_text(json.dumps(written, indent=2) + "\n")
 
@@ -307,11 +317,11 @@ def _constants(kernels: list[Kernel], start: Sets, args: argparse.Namespace) -> 
     fitted = fit(settings, start, args.generations)
     fold, held_out = fold_of(kernels), np.zeros(len(kernels))
     for number in range(FOLDS):
-        others = Settings([kernel for kernel, own in zip(kernels, fold) if own != number])
+        others = Settings([kernel for kernel, own_fold in zip(kernels, fold) if own_fold != number])
         predicted = settings.predict(fit(others, start, args.generations))
         held_out[fold == number] = predicted[fold == number]
     print(f"held out: {settings.judge(held_out)}\nall: {settings.judge(settings.predict(fitted))}")
-    return {key: {name: float(f"{value:.4g}") for name, value in some.items()} for key, some in fitted.items()}
+    return {key: {name: float(f"{value:.4g}") for name, value in numbers.items()} for key, numbers in fitted.items()}
 
 
 if __name__ == "__main__":

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from forms import Form
 
 
-def _arranged(view: torch.Tensor, dimensions: str, wanted: str) -> torch.Tensor:
+def _arranged(view: torch.Tensor, dimensions: str, order: str) -> torch.Tensor:
     """Returns a view with other orders of dimensions, and an extent of one for a dimension that it lacks."""
-    view = view.permute([dimensions.index(letter) for letter in wanted if letter in dimensions])
-    for place, letter in enumerate(wanted):
+    view = view.permute([dimensions.index(letter) for letter in order if letter in dimensions])
+    for place, letter in enumerate(order):
         view = view if letter in dimensions else view.unsqueeze(place)
     return view
 

@@ -96,14 +96,14 @@ _SETTINGS, _OF_A_FORM, _OF_A_TILE, _LONGEST = 10, 2, 3, 1.45
 def draw_seen() -> list[Form]:
     """Returns the problems of `seen`."""
     rng = random.Random(_SEEN_SEED)
-    found: list[Form] = []
-    while len(found) < _SEEN:
-        kind, spec = _CYCLE[len(found) % len(_CYCLE)]
+    forms: list[Form] = []
+    while len(forms) < _SEEN:
+        kind, spec = _CYCLE[len(forms) % len(_CYCLE)]
         most = MAX if kind == "transposed" else MAX_OF_BATCH
         form = sized(rng, kind, spec, most) if spec else KINDS[kind](rng)
         if _MIN_OPERATIONS < form.flops <= MAX_OPERATIONS / 16 and form.bytes <= MAX_BYTES / 8:
-            found.append(form)
-    return found
+            forms.append(form)
+    return forms
 
 
 def _ranked(form: Form, count: int, **fixed: int) -> list[Any]:
@@ -126,8 +126,10 @@ def _ranked(form: Form, count: int, **fixed: int) -> list[Any]:
 def draw_batches() -> list[Form]:
     """Returns the problems of `batches`."""
     forms = draw(_DRAWN_BATCHES, _BATCHES_SEED)
-    own = [form for form in forms if form.kind == "batched" and form.spec.count("b") == 3 and form.bytes > _MIN_BYTES]
-    return own[:_OF_OWN_MATRICES]
+    of_own_matrices = [
+        form for form in forms if form.kind == "batched" and form.spec.count("b") == 3 and form.bytes > _MIN_BYTES
+    ]
+    return of_own_matrices[:_OF_OWN_MATRICES]
 
 
 def _seen() -> Iterator[tuple[Form, Knobs]]:
@@ -142,7 +144,7 @@ def _various(forms: Sequence[Form]) -> Iterator[tuple[Form, Knobs]]:
     """Yields the first settings of forms that differ in more than the tile."""
     for form in forms:
         candidates = _ranked(form, 400)
-        taken: Counter[tuple[object, ...]] = Counter()
+        counts: Counter[tuple[object, ...]] = Counter()
         for candidate in candidates:
             knobs = candidate.knobs
             swap = knobs.get("swap_operands")
@@ -150,9 +152,9 @@ def _various(forms: Sequence[Form]) -> Iterator[tuple[Form, Knobs]]:
             key = ("form", swap, *of_form, int(knobs["persistent_blocks"]) > 0, int(knobs["split_k"]) > 1)
             tile = ("tile", swap, knobs["block_m"], knobs["block_n"])
             is_slow = candidate.with_margin > _LONGEST * candidates[0].with_margin
-            if is_slow or taken[key] == _OF_A_FORM or taken[tile] == _OF_A_TILE or taken["all",] == _SETTINGS:
+            if is_slow or counts[key] == _OF_A_FORM or counts[tile] == _OF_A_TILE or counts["all",] == _SETTINGS:
                 continue
-            taken.update([key, tile, ("all",)])
+            counts.update([key, tile, ("all",)])
             yield form, knobs
 
 
@@ -177,12 +179,12 @@ def draw_suspects() -> list[Form]:
     """Returns the problems of `suspects`."""
     left = Counter(_SUSPECTS)
     least, most = _SUSPECT_OPERATIONS
-    found: list[Form] = []
+    suspects: list[Form] = []
     for form in draw(_DRAWN, _SUSPECTS_SEED):
         if not form.epilogue and left[form.spec] and least < form.flops < most:
             left[form.spec] -= 1
-            found.append(form)
-    return found
+            suspects.append(form)
+    return suspects
 
 
 def _suspects() -> Iterator[tuple[Form, Knobs]]:

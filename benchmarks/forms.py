@@ -104,9 +104,9 @@ def draw(count: int = COUNT, seed: int = SEED) -> list[Form]:
         count, seed: as for `draw.draw`.
     """
     rng = random.Random(seed)
-    found: list[Form] = []
-    while len(found) < count:
-        form = list(KINDS.values())[len(found) % len(KINDS)](rng)
+    forms: list[Form] = []
+    while len(forms) < count:
+        form = list(KINDS.values())[len(forms) % len(KINDS)](rng)
         if form.flops <= MAX_OPERATIONS / 4 and form.bytes <= MAX_BYTES / 4:
-            found.append(form)
-    return found
+            forms.append(form)
+    return forms

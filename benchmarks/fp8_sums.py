@@ -49,7 +49,7 @@ def _errors(device: Device, pipeline: str, fast_accum: bool, k: int) -> list[dic
     dtype = element_type(TYPE).dtype
     rows: list[dict[str, object]] = []
     with MatmulBuffers(device, bundle.manifest.problem) as buffers:
-        own = buffers.launcher(device.load(bundle), bundle)
+        launch = buffers.launcher(device.load(bundle), bundle)
         library = cublas(buffers, fast_accum=fast_accum)
         for mean in MEANS:
             rng = np.random.default_rng(k)
@@ -68,7 +68,7 @@ def _errors(device: Device, pipeline: str, fast_accum: bool, k: int) -> list[dic
                     "sums": "fast" if fast_accum else "promoted",
                     "k": k,
                     "mean": mean,
-                    "error": error(own),
+                    "error": error(launch),
                     "cublaslt_error": error(library.enqueue),
                     "split_k": built.manifest.knobs.get("split_k", 1),
                     "baseline": library.provider,

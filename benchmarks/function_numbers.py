@@ -101,8 +101,8 @@ def _attention(x: Any, weights: Sequence[Any], library: Library) -> tuple:  # no
         return library.linear(inner, weight).reshape(x.shape[0], -1, 2 * half)
 
     def rotated(y: Any) -> Any:  # noqa: ANN401
-        one, other, c, s = y[..., :half], y[..., half:], cos[:, None], sin[:, None]
-        return library.joined([one * c - other * s, other * c + one * s], y)
+        left, right, c, s = y[..., :half], y[..., half:], cos[:, None], sin[:, None]
+        return library.joined([left * c - right * s, right * c + left * s], y)
 
     q, k, v = rotated(heads(wq)), rotated(heads(wk)), heads(wv)
     if caches:  # of tokens of as many sequences, each the last one of its own
@@ -138,20 +138,20 @@ def random_arrays(function: stepladder.Function) -> list[np.ndarray]:
     return arrays
 
 
-def error_of(got: np.ndarray, wanted: np.ndarray) -> float:
+def error_of(result: np.ndarray, reference: np.ndarray) -> float:
     """Returns the norm of the error over that of the numbers.
 
     Args:
-        got, wanted: arrays of one shape.
+        result, reference: arrays of one shape.
     """
-    return float(np.linalg.norm(got.astype(np.float64) - wanted) / np.linalg.norm(wanted))
+    return float(np.linalg.norm(result.astype(np.float64) - reference) / np.linalg.norm(reference))
 
 
-def distance(got: Any, wanted: Any) -> float:  # noqa: ANN401
+def distance(result: Any, reference: Any) -> float:  # noqa: ANN401
     """Returns the norm of the error over that of the numbers; infinite for NaN.
 
     Args:
-        got, wanted: tensors of one shape.
+        result, reference: tensors of one shape.
     """
-    found = float((got.double() - wanted.double()).norm() / wanted.double().norm())
-    return found if found == found else float("inf")
+    error = float((result.double() - reference.double()).norm() / reference.double().norm())
+    return error if error == error else float("inf")

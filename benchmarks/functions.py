@@ -75,8 +75,8 @@ def dry_run(kind: str, model: Model, m: int) -> dict[str, Any]:
     """
     function = compiled(kind, model, m, device="emulator")
     arrays = random_arrays(function)
-    got = function(*arrays)
-    got = got if isinstance(got, tuple) else (got,)
+    results = function(*arrays)
+    results = results if isinstance(results, tuple) else (results,)
     x, *weights = (array.astype(np.float64) for array in arrays)
     library = Library(
         lambda a, w: a @ w.T,
@@ -86,8 +86,8 @@ def dry_run(kind: str, model: Model, m: int) -> dict[str, Any]:
         numpy_attend,
         lambda parts, like: np.concatenate(parts, -1),
     )
-    wanted = expected(kind, x, weights, library)
-    return described(function, max(map(error_of, got, wanted)))
+    references = expected(kind, x, weights, library)
+    return described(function, max(map(error_of, results, references)))
 
 
 def described(function: stepladder.Function, error: float) -> dict[str, Any]:
@@ -191,9 +191,9 @@ def measure(functions: dict[str, stepladder.Function], kind: str, m: int, others
     def eager(x: Any, *weights: Any) -> tuple:  # noqa: ANN401
         return expected(kind, x, weights, library)
 
-    def new_outs(given: Sequence[Any]) -> list[Any]:
+    def new_outs(arguments: Sequence[Any]) -> list[Any]:
         return [
-            given[first.in_place[number]]
+            arguments[first.in_place[number]]
             if number in first.in_place
             else torch.empty(item.shape, dtype=torch.bfloat16, device="cuda")
             for number, item in enumerate(first.outputs)
@@ -260,7 +260,7 @@ def _random_tensors(torch: Any, function: stepladder.Function) -> list[Any]:  # 
     random angles, where arguments are f32."""
     angles = [item.shape for item in function.inputs if item.type == "f32"][:1]
     factors = [
-        given for shape in angles for at in [torch.randn(shape, device="cuda")] for given in (at.cos(), at.sin())
+        table for shape in angles for at in [torch.randn(shape, device="cuda")] for table in (at.cos(), at.sin())
     ]
     tensors = []
     for number, item in enumerate(function.inputs):
@@ -276,9 +276,9 @@ def _ratios(times: Mapping[str, Sequence[float]], names: Iterable[str]) -> dict[
     """Returns the median ratios of PyTorch's times to those of each function."""
     return {
         name: {
-            other: statistics.median(a / b for a, b in zip(times[other], times[name]))
-            for other in ("eager", "max-autotune")
-            if other in times
+            contestant: statistics.median(a / b for a, b in zip(times[contestant], times[name]))
+            for contestant in ("eager", "max-autotune")
+            if contestant in times
         }
         for name in names
         if name in times
@@ -356,7 +356,7 @@ def main() -> int:
         with Device() as device:
             result |= duel.header(device)
     others = () if args.eager_only else ("graph",) if args.graphs_only else ("graph", "calls")
-    before = json.loads(args.json.read_text())["cases"] if args.json and args.json.is_file() else []
+    earlier_cases = json.loads(args.json.read_text())["cases"] if args.json and args.json.is_file() else []
     cases: list[dict[str, Any]] = []
     for model in models:
         for kind in args.kinds.split(","):
@@ -368,10 +368,10 @@ def main() -> int:
                 except stepladder.StepladderError as error:  # the other cases are measured all the same
                     case |= {"passed": False, "refused": error.render()}
                 cases.append(case)
-                said = case.get("ratios", case.get("refused", f"error {case.get('error', 0):.1e}"))
-                print(f"{model.name} {kind} {m}: {said}", file=sys.stderr, flush=True)
-                done = {_name(item) for item in cases}
-                result["cases"] = [*(item for item in before if _name(item) not in done), *cases]
+                summary = case.get("ratios", case.get("refused", f"error {case.get('error', 0):.1e}"))
+                print(f"{model.name} {kind} {m}: {summary}", file=sys.stderr, flush=True)
+                names = {_name(item) for item in cases}
+                result["cases"] = [*(item for item in earlier_cases if _name(item) not in names), *cases]
                 if args.json:  # what took long to measure is safe
                     write_result(args.json, result)
     if not args.json:

@@ -203,39 +203,39 @@ def libraries(case: Case, views: _Views, compiles: bool) -> dict[str, Callable[[
 
         return enqueue
 
-    made = {"eager": on_stream(lambda: case.eager(torch.mm(a, b), d))}
+    calls = {"eager": on_stream(lambda: case.eager(torch.mm(a, b), d))}
     lt = case.lt
     if lt is not None:
-        made["lt"] = on_stream(lambda: lt(a, b, d))
+        calls["lt"] = on_stream(lambda: lt(a, b, d))
     if not compiles:
-        return made
+        return calls
     try:
         compiled = torch.compile(lambda x, y, z: case.eager(torch.mm(x, y), z))
-        made["compiled"] = on_stream(lambda: compiled(a, b, d))
-        made["compiled"]()
+        calls["compiled"] = on_stream(lambda: compiled(a, b, d))
+        calls["compiled"]()
         torch.cuda.synchronize()
     except Exception as error:  # torch.compile fails in many ways, where Triton or a C compiler is missing
         print(f"no torch.compile: {str(error).splitlines()[0]}", file=sys.stderr, flush=True)
-        made.pop("compiled", None)
-    return made
+        calls.pop("compiled", None)
+    return calls
 
 
-def differences(views: _Views, made: dict[str, Callable[[], Any]]) -> dict[str, float]:
+def differences(views: _Views, calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
     """Returns the largest difference of each library from the kernel's C, relative to the largest element.
 
     Args:
         views: PyTorch tensors of the operands; C holds the result of the kernel.
-        made: as `libraries` returns it.
+        calls: as `libraries` returns it.
     """
     views.torch.cuda.synchronize()
-    own = views.c.float()
-    scale = float(own.abs().max())
-    found = {}
-    for name, enqueue in made.items():
-        other = enqueue()
+    kernel_c = views.c.float()
+    scale = float(kernel_c.abs().max())
+    errors = {}
+    for name, enqueue in calls.items():
+        library_c = enqueue()
         views.torch.cuda.synchronize()
-        found[name] = float((other.float() - own).abs().max()) / scale
-    return found
+        errors[name] = float((library_c.float() - kernel_c).abs().max()) / scale
+    return errors
 
 
 def build(names: Sequence[str], sizes: Sequence[int], folder: Path) -> None:
@@ -291,16 +291,16 @@ def measure(
             raise StepladderError(f"the fused kernel of {name} at {size} is wrong: {report.describe()}")
         prepare_data(buffers)
         views = _Views(buffers)
-        made = libraries(case, views, compiles)
+        calls = libraries(case, views, compiles)
         launches["fused"]()
         device.synchronize()
-        agree = differences(views, made)
+        agree = differences(views, calls)
         flops = fused.manifest.problem.flops
         library = cublas(buffers)
         contest = duel.Duel(
             device,
             Contestant("cublas", flops, library.enqueue),
-            [Contestant(key, flops, enqueue) for key, enqueue in {**launches, **made}.items()],
+            [Contestant(key, flops, enqueue) for key, enqueue in {**launches, **calls}.items()],
         )
         try:
             measured = contest.run(MODES[mode], rounds)

@@ -84,24 +84,24 @@ def build(folder: Path, sizes: Sequence[int], cases: Sequence[str], tiles: Seque
         jobs = []
         for size in sizes:
             plain = build_bundle(payload(None, size), folder / f"default_{size}", {})
-            own = {name: value for name, value in plain.manifest.knobs.items() if name != "target"}
+            knobs = {name: value for name, value in plain.manifest.knobs.items() if name != "target"}
             for case in cases:
                 names = {name: f"{case}_{size}_{number}" for number, name in enumerate((DEFAULT, *tiles))}
                 plan.append({"case": case, "size": size, "kernels": names})
                 for name, bundle in names.items():
-                    jobs.append(executor.submit(_build, case, size, TILES.get(name, own), folder / bundle))
+                    jobs.append(executor.submit(_build, case, size, TILES.get(name, knobs), folder / bundle))
         for job in jobs:
             job.result()
     (folder / _PLAN).write_text(json.dumps(plan) + "\n")
 
 
-def measure(device: Device, folder: Path, planned: dict[str, Any], rounds: int) -> dict[str, Any]:
+def measure(device: Device, folder: Path, entry: dict[str, Any], rounds: int) -> dict[str, Any]:
     """Measures all tiles of a case at a size.
 
     Args:
         device: the GPU.
         folder: of the bundles.
-        planned: an entry that `build` wrote.
+        entry: an entry that `build` wrote.
         rounds: of the measurement.
 
     Returns:
@@ -110,16 +110,18 @@ def measure(device: Device, folder: Path, planned: dict[str, Any], rounds: int) 
     Raises:
         StepladderError: C of two tiles differs.
     """
-    bundles = {name: read_bundle(folder / bundle) for name, bundle in planned["kernels"].items()}
+    bundles = {name: read_bundle(folder / bundle) for name, bundle in entry["kernels"].items()}
     problem = bundles[DEFAULT].manifest.problem
     with MatmulBuffers(device, problem) as buffers:
         prepare_data(buffers)
         launches = {name: buffers.launcher(device.load(bundle), bundle) for name, bundle in bundles.items()}
         poison = element_type(problem.c_type).poison(problem.c_shape)
-        stored = {name: DeviceExecutor(buffers, launch).launch(poison).tobytes() for name, launch in launches.items()}
-        for name, elements in stored.items():
-            if elements != stored[DEFAULT]:
-                raise StepladderError(f"{planned['case']} at {planned['size']}: C of '{name}' is another")
+        bytes_of_c = {
+            name: DeviceExecutor(buffers, launch).launch(poison).tobytes() for name, launch in launches.items()
+        }
+        for name, elements in bytes_of_c.items():
+            if elements != bytes_of_c[DEFAULT]:
+                raise StepladderError(f"{entry['case']} at {entry['size']}: C of '{name}' is another")
         library = cublas(buffers)
         contest = duel.Duel(
             device,
@@ -140,8 +142,8 @@ def measure(device: Device, folder: Path, planned: dict[str, Any], rounds: int) 
         for name, bundle in bundles.items()
     }
     return {
-        "case": planned["case"],
-        "size": planned["size"],
+        "case": entry["case"],
+        "size": entry["size"],
         "provider": library.provider,
         "baseline": measured["baseline"]["tflops_spread"]["median"],
         "kernels": kernels,

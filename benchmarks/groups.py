@@ -106,22 +106,22 @@ def measure(case: Case) -> dict[str, Any]:
     x = torch.randn(sum(case.rows), case.k, device="cuda").bfloat16()
     w = (torch.randn(len(case.rows), case.k, case.n, device="cuda") / case.k**0.5).bfloat16()
     parts = x.split(list(case.rows))
-    given = [tensor for pair in zip(parts, w) for tensor in pair]
+    arguments = [tensor for pair in zip(parts, w) for tensor in pair]
     ends = torch.tensor(case.rows, device="cuda").cumsum(0).int()
-    wanted = [(a.float() @ b.float()).double() for a, b in zip(parts, w)]
+    references = [(a.float() @ b.float()).double() for a, b in zip(parts, w)]
     outs = [torch.empty(m, case.n, dtype=torch.bfloat16, device="cuda") for m in case.rows]
     result = described(case, grouped)
     result["error"] = max(
-        float((got.double() - right).norm() / right.norm())
+        float((out.double() - right).norm() / right.norm())
         for function in (grouped, alone)
-        for got, right in zip(function(*given), wanted)
+        for out, right in zip(function(*arguments), references)
     )
     result["passed"] = result["error"] < 1e-2
     if not result["passed"]:
         return result
     calls: dict[str, Callable[[], object]] = {
-        "group": lambda: grouped(*given, out=outs),
-        "launches": lambda: alone(*given, out=outs),
+        "group": lambda: grouped(*arguments, out=outs),
+        "launches": lambda: alone(*arguments, out=outs),
         "cublas": lambda: [torch.mm(a, b, out=out) for a, b, out in zip(parts, w, outs)],
     }
     if hasattr(torch, "_grouped_mm"):

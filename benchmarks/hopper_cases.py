@@ -50,8 +50,8 @@ def kernel_name(knobs: Knobs) -> str:
     Args:
         knobs: by name, with `block_m` and `block_n`.
     """
-    others = [f"{name}={value}" for name, value in knobs.items() if name not in ("block_m", "block_n")]
-    return ",".join([f"{knobs['block_m']}x{knobs['block_n']}", *others])
+    settings = [f"{name}={value}" for name, value in knobs.items() if name not in ("block_m", "block_n")]
+    return ",".join([f"{knobs['block_m']}x{knobs['block_n']}", *settings])
 
 
 def problems(only: list[str]) -> dict[Size, tuple[Knobs, ...]]:
@@ -65,13 +65,13 @@ def problems(only: list[str]) -> dict[Size, tuple[Knobs, ...]]:
     """
     if not only:
         return CANDIDATES
-    named = {"squares": set(SQUARES), "shapes": set(SHAPES)}
-    named |= {str(size[0]): {size} for size in SQUARES}
-    named |= {problem_name(size): {size} for size in CANDIDATES}
-    unknown = [name for name in only if name not in named]
+    by_name = {"squares": set(SQUARES), "shapes": set(SHAPES)}
+    by_name |= {str(size[0]): {size} for size in SQUARES}
+    by_name |= {problem_name(size): {size} for size in CANDIDATES}
+    unknown = [name for name in only if name not in by_name]
     if unknown:
-        raise SystemExit(f"no problem '{unknown[0]}': there are {', '.join(named)}")
-    return {size: candidates for size, candidates in CANDIDATES.items() if any(size in named[name] for name in only)}
+        raise SystemExit(f"no problem '{unknown[0]}': there are {', '.join(by_name)}")
+    return {size: candidates for size, candidates in CANDIDATES.items() if any(size in by_name[name] for name in only)}
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,11 @@ _LAST = (
 def ablation_variants() -> list[Variant]:
     """Returns the variants of the ablation, the slowest first."""
     steps = ablation.WGMMA
-    own = [
+    variants = [
         Variant(title, steps.settings_of(without, ABLATION_KNOBS) | {"epilogue": "registers"}, steps.pipeline, without)
         for title, without in steps.variants.items()
     ]
-    return [*_FIRST, *own, *_LAST]
+    return [*_FIRST, *variants, *_LAST]
 
 
 # How many stages a problem with few blocks and a long k wants.

@@ -112,11 +112,13 @@ def stages_jobs(folder: Path) -> list[Job]:
     for k, stages in itertools.product(cases.STAGES_K, cases.STAGES):
         tile: Knobs = {"block_m": 128, "block_n": 128, "block_k": 64, "consumer_warpgroups": 2}
         size = (*cases.STAGES_MN, k)
-        staged = tile | {"stages": stages}
+        with_stages = tile | {"stages": stages}
         # With one stage, the multistage pipeline is the single-stage one.
-        pipeline, knobs = ("wgmma_single_stage", tile) if stages == 1 else ("wgmma_multistage", staged)
+        pipeline, knobs = ("wgmma_single_stage", tile) if stages == 1 else ("wgmma_multistage", with_stages)
         jobs.append(job(folder / str(k) / f"multistage-{stages}", size, types, knobs, pipeline))
-        jobs.append(job(folder / str(k) / f"specialized-{stages}", size, types, staged | {"epilogue": "registers"}))
+        jobs.append(
+            job(folder / str(k) / f"specialized-{stages}", size, types, with_stages | {"epilogue": "registers"})
+        )
     return jobs
 
 
@@ -163,10 +165,10 @@ def _combinations(folder: Path, name: str, types: Types, layouts: tuple[str, str
     for title, (cluster, knobs) in itertools.product(
         ("cooperative", "pingpong", "stream_k", "split_in_memory"), cases.NUMBERS_CLUSTERS.items()
     ):
-        pipeline, own, _ = variants[title]
+        pipeline, variant_knobs, _ = variants[title]
         # C is added to only where it has the type of the accumulator.
         form = title == "cooperative" and types[1] == types[2]
-        variants[f"{title}-{cluster}"] = (pipeline, own | knobs, (form,))
+        variants[f"{title}-{cluster}"] = (pipeline, variant_knobs | knobs, (form,))
     jobs = []
     for title, (pipeline, knobs, forms) in variants.items():
         for form in forms:
@@ -186,7 +188,7 @@ def random_shapes() -> list[RandomCase]:
     generator = random.Random(cases.RANDOM_SEED)
     row, columns = ("row", "row"), ("row", "column")
     plain = cases.NUMBERS_VARIANTS["cooperative"]
-    found: list[RandomCase] = [
+    shapes: list[RandomCase] = [
         ((1, 512, 264), row, *plain, False),
         ((1, 8, 8), row, *plain, True),
         ((512, 8, 264), row, *plain, False),
@@ -197,7 +199,7 @@ def random_shapes() -> list[RandomCase]:
         ((3 * 128 + 1, 3 * 128 + 4, 3 * 64 + 8), columns, *cases.NUMBERS_VARIANTS["pingpong"], False),
         ((3 * 128 + 1, 3 * 128 + 8, 3 * 64 + 8), row, *cases.NUMBERS_VARIANTS["multistage"], True),
     ]
-    while len(found) < cases.RANDOM_SHAPES:
+    while len(shapes) < cases.RANDOM_SHAPES:
         layouts = (generator.choice(("row", "column")), generator.choice(("row", "column")))
         m, n, k = (int(2 ** generator.uniform(3, 11)) for _ in range(3))
         m = m if layouts[0] == "row" else -8 * (-m // 8)
@@ -205,15 +207,15 @@ def random_shapes() -> list[RandomCase]:
         pipeline, knobs = cases.NUMBERS_VARIANTS[generator.choice(list(cases.NUMBERS_VARIANTS))]
         if pipeline == "wgmma":
             # A cluster needs at least one tile for each of its blocks.
-            fitting = [
+            options = [
                 cluster
                 for cluster in cases.NUMBERS_CLUSTERS.values()
                 if m > 128 * (int(cluster["cluster_m"]) - 1) and n > 128 * (int(cluster["cluster_n"]) - 1)
             ]
             none: Knobs = {}
-            knobs = knobs | generator.choice([none, *fitting])
-        found.append(((m, n, k), layouts, pipeline, knobs, generator.random() < 0.5))
-    return found
+            knobs = knobs | generator.choice([none, *options])
+        shapes.append(((m, n, k), layouts, pipeline, knobs, generator.random() < 0.5))
+    return shapes
 
 
 def build_all(folder: Path, parts: list[str], types: list[str], only: list[str], workers: int) -> None:
@@ -235,8 +237,8 @@ def build_all(folder: Path, parts: list[str], types: list[str], only: list[str],
         "beside": lambda: beside_jobs(folder / "beside"),
         "few_rows": lambda: few_rows_jobs(folder / "few_rows"),
     }
-    chosen = [one for part in parts for one in jobs[part]()]
+    selected = [item for part in parts for item in jobs[part]()]
     # Candidates of an earlier list must not remain among those of this one. `sizes` builds into fixed folders.
-    for place in {one.path.parent for one in chosen if one.path.relative_to(folder).parts[0] != "sizes"}:
+    for place in {item.path.parent for item in selected if item.path.relative_to(folder).parts[0] != "sizes"}:
         shutil.rmtree(place, ignore_errors=True)
-    build_jobs(chosen, workers)
+    build_jobs(selected, workers)

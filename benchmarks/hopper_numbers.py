@@ -47,22 +47,22 @@ def measure_numbers(folder: Path, out: Path) -> None:
         result = duel.header(device)
     groups = [paths[start : start + GROUP_SIZE] for start in range(0, len(paths), GROUP_SIZE)]
     with ThreadPoolExecutor(PROCESSES) as pool:
-        found = dict(pair for pairs in pool.map(_check_group, groups) for pair in pairs)
-    result["usual"], result["cases"] = divide({name: found[name] for name in sorted(found)}, MEASURED)
+        checked = dict(pair for pairs in pool.map(_check_group, groups) for pair in pairs)
+    result["usual"], result["cases"] = divide({name: checked[name] for name in sorted(checked)}, MEASURED)
     result["refused"] = {}
     for name, message in refusals(place / "cases").items():
         result["refused"].setdefault(message, []).append(name)
     result["seeds"] = list(SEEDS)
     write_result(out, result)
-    wrong = {name: case for name, case in found.items() if not case["passed"]}
+    failures = {name: case for name, case in checked.items() if not case["passed"]}
     refused = sum(map(len, result["refused"].values()))
-    print(f"{len(found) - len(wrong)} of {len(found)} right, {refused} refused when built", flush=True)
-    for name, case in list(wrong.items())[:40]:
+    print(f"{len(checked) - len(failures)} of {len(checked)} right, {refused} refused when built", flush=True)
+    for name, case in list(failures.items())[:40]:
         print(f"WRONG: {name}: {str(case.get('error') or case['reports'])[:200]}", flush=True)
     result["repeated"] = {}
     for path in sorted(path for path in (place / "repeated").iterdir() if path.is_dir()):
-        repeated, error = _in_process(["repeat", str(path)], REPEAT_SECONDS)
-        result["repeated"][path.name] = repeated.get(path.name, {"passed": False, "error": error})
+        repeats, error = _in_process(["repeat", str(path)], REPEAT_SECONDS)
+        result["repeated"][path.name] = repeats.get(path.name, {"passed": False, "error": error})
     for name, case in result["repeated"].items():
         print(f"{name}: {case}"[:300], flush=True)
     write_result(out, result)
@@ -72,27 +72,27 @@ def _in_process(arguments: list[str], seconds: float) -> tuple[dict[str, dict], 
     """Runs `hopper.py` with arguments, within seconds; returns its JSON lines by name, and how it failed, or ""."""
     script = str(Path(__file__).with_name("hopper.py"))
     try:
-        done = subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True, timeout=seconds)
-        output, error = done.stdout, done.stderr.strip()[-400:] if done.returncode else ""
+        process = subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True, timeout=seconds)
+        output, error = process.stdout, process.stderr.strip()[-400:] if process.returncode else ""
     except subprocess.TimeoutExpired as expired:
         output, error = (expired.stdout or b"").decode(), "no end in time"
-    found = [json.loads(text) for text in output.splitlines() if text.startswith("{")]
-    return {case.pop("name"): case for case in found}, error
+    results = [json.loads(text) for text in output.splitlines() if text.startswith("{")]
+    return {case.pop("name"): case for case in results}, error
 
 
 def _check_group(paths: list[Path]) -> list[tuple[str, dict]]:
     """Checks bundles in one process, and the rest in another after a bundle that fails or hangs."""
-    found: dict[str, dict] = {}
+    results: dict[str, dict] = {}
     while paths:
         checked, error = _in_process(["check", *map(str, paths)], GROUP_SECONDS + CHECK_SECONDS * len(paths))
-        found |= checked
-        left = [path for path in paths if path.name not in found]
+        results |= checked
+        left = [path for path in paths if path.name not in results]
         if left and not error:
             error = "no result"
         if left:
-            found[left[0].name] = {"passed": False, "error": error}
+            results[left[0].name] = {"passed": False, "error": error}
         paths = left[1:]
-    return list(found.items())
+    return list(results.items())
 
 
 def check(paths: list[Path]) -> None:

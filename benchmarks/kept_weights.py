@@ -44,15 +44,15 @@ _PLAN = "kernels.pickle"
 def problems() -> list[Drawn]:
     """Returns the problems, those of few rows first."""
     rng = random.Random(SEED)
-    found: list[Drawn] = []
-    while len(found) < _FEW:
+    selected: list[Drawn] = []
+    while len(selected) < _FEW:
         m, n, k = rng.choice(_ROWS), rng.choice((*HIDDEN, *FEED_FORWARD)), rng.choice(HIDDEN)
         if _WEIGHTS[0] < 2 * n * k < _WEIGHTS[1]:
-            found.append(Drawn("few rows", m, n, k, False))
+            selected.append(Drawn("few rows", m, n, k, False))
     for draw in _DRAWS:
-        drawn = [one for one in draw(60, SEED) if min(one.m, one.n) > max(_ROWS)]
-        found += [one for one in drawn if _BYTES[0] < _bytes(one) < _BYTES[1]][:_EACH]
-    return list(dict.fromkeys(found))
+        random_problems = [problem for problem in draw(60, SEED) if min(problem.m, problem.n) > max(_ROWS)]
+        selected += [problem for problem in random_problems if _BYTES[0] < _bytes(problem) < _BYTES[1]][:_EACH]
+    return list(dict.fromkeys(selected))
 
 
 def _bytes(problem: Drawn) -> float:
@@ -77,13 +77,15 @@ def build(folder: Path) -> None:
         default = build_one(Job(problem, _TYPES, 0, None, 0.0, folder))
         knobs = {name: value for name, value in default.knobs.items() if name != "target"}
         is_few = problem.kind == "few rows"
-        parts = [part + more for more in (0, *_AROUND) if 0 < part + more < _PARTS]
-        wanted = [{KNOB: kept} for kept in (0, *(parts if is_few else parts[:1]))]
-        wanted += [] if is_few else [{**one, LAUNCH: not knobs[LAUNCH]} for one in wanted]
-        jobs = [replace(default.job, place=place, knobs={**knobs, **one}) for place, one in enumerate(wanted, 1)]
+        parts = [part + offset for offset in (0, *_AROUND) if 0 < part + offset < _PARTS]
+        variants = [{KNOB: kept} for kept in (0, *(parts if is_few else parts[:1]))]
+        variants += [] if is_few else [{**variant, LAUNCH: not knobs[LAUNCH]} for variant in variants]
+        jobs = [
+            replace(default.job, place=place, knobs={**knobs, **variant}) for place, variant in enumerate(variants, 1)
+        ]
         group = [build_one(job) for job in jobs]
-        print(*(f"{one.title} {one.refused}" for one in group), sep="\n", flush=True)
-        groups.append([one for one in group if not one.refused])
+        print(*(f"{variant.title} {variant.refused}" for variant in group), sep="\n", flush=True)
+        groups.append([variant for variant in group if not variant.refused])
     (folder / _PLAN).write_bytes(pickle.dumps(groups))
 
 
@@ -99,12 +101,14 @@ def measure(folder: Path, out: Path) -> None:
         gpu = Gpu(rotated)
         head = head_of(_TYPES, gpu.device.describe(), WHAT)
         for group in pickle.loads((folder / _PLAN).read_bytes()):
-            some = group[:2] if rotated else group
-            placed = [Built(replace(one.job, folder=folder), one.knobs, one.source) for one in some]
-            for one, own, cublas in gpu.measure(placed):
-                problem = one.job.problem
-                knobs = [one.knobs.get(name, "") for name in KNOBS]
-                rows.append([*problem.size, problem.kind, *knobs, rotated > 0, round(own, 3), round(cublas, 3)])
+            candidates = group[:2] if rotated else group
+            kernels = [Built(replace(kernel.job, folder=folder), kernel.knobs, kernel.source) for kernel in candidates]
+            for kernel, microseconds, cublas in gpu.measure(kernels):
+                problem = kernel.job.problem
+                knobs = [kernel.knobs.get(name, "") for name in KNOBS]
+                rows.append(
+                    [*problem.size, problem.kind, *knobs, rotated > 0, round(microseconds, 3), round(cublas, 3)]
+                )
             write_table(out, head, list(_COLUMNS), rows)
 
 

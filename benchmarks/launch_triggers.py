@@ -64,49 +64,49 @@ def problems(count: int = COUNT) -> list[Drawn]:
         count: of problems that are drawn.
     """
     rng = random.Random(SEED)
-    found: list[Drawn] = []
-    while len(found) < count:
+    drawn: list[Drawn] = []
+    while len(drawn) < count:
         m, k = log_uniform(rng, *_ROWS, 8), log_uniform(rng, *_DEPTHS, 16)
         n = log_uniform(rng, _WEIGHTS[0] / 2 / k, _WEIGHTS[1] / 2 / k, 8)
-        found.append(Drawn("few blocks", m, n, k, len(found) % 2 == 1))
-    return [*named(NAMED), *found]
+        drawn.append(Drawn("few blocks", m, n, k, len(drawn) % 2 == 1))
+    return [*named(NAMED), *drawn]
 
 
-def build(folder: Path, wanted: Sequence[Drawn]) -> None:
+def build(folder: Path, selected: Sequence[Drawn]) -> None:
     """Builds the kernels of all problems.
 
     Args:
         folder: of the bundles and of the list of what they hold.
-        wanted: the problems.
+        selected: the problems.
     """
     groups = []
-    for problem in wanted:
+    for problem in selected:
         default = _knobs(build_one(Job(problem, _TYPES, _SCRATCH, None, 0.0, folder)))
-        without = _first(problem, folder, {TRIGGER: "early"})
+        independent = _first(problem, folder, {TRIGGER: "early"})
         waits = _first(problem, folder, {TRIGGER: "early", EARLY: False})
-        dependent = [one for one in (default, without, waits) if one[LAUNCH]]
-        settings = [default, without, *({**one, TRIGGER: trigger} for one in dependent for trigger in TRIGGERS)]
+        dependent = [item for item in (default, independent, waits) if item[LAUNCH]]
+        settings = [default, independent, *({**item, TRIGGER: trigger} for item in dependent for trigger in TRIGGERS)]
         settings.append({**waits, LAUNCH: False, TRIGGER: "early", PREFETCH: 0})
         different = [knobs for place, knobs in enumerate(settings) if knobs not in settings[:place]]
         built = [build_one(Job(problem, _TYPES, place, knobs, 0.0, folder)) for place, knobs in enumerate(different)]
-        group = [(one, _of(one.job.knobs, default, without)) for one in built if not one.refused]
-        print(f"{problem.name}: {len(group)} kernels, {[one.refused for one in built if one.refused]}", flush=True)
+        group = [(item, _of(item.job.knobs, default, independent)) for item in built if not item.refused]
+        print(f"{problem.name}: {len(group)} kernels, {[item.refused for item in built if item.refused]}", flush=True)
         groups.append(group)
         (folder / _PLAN).write_bytes(pickle.dumps(groups))
 
 
-def _of(knobs: object, default: object, without: object) -> str:
+def _of(knobs: object, default: object, independent: object) -> str:
     """Returns which choices have these knobs: WITH, what `compile` takes; WITHOUT, what it takes without the knob."""
-    return " ".join(name for name, chosen in ((WITH, default), (WITHOUT, without)) if chosen == knobs)
+    return " ".join(name for name, chosen in ((WITH, default), (WITHOUT, independent)) if chosen == knobs)
 
 
 def _knobs(built: Built) -> dict[str, int | str]:
     return {name: value for name, value in built.knobs.items() if name != "target"}
 
 
-def _first(problem: Drawn, folder: Path, given: dict[str, int | str]) -> dict[str, int | str]:
+def _first(problem: Drawn, folder: Path, settings: dict[str, int | str]) -> dict[str, int | str]:
     """Returns all knobs of the model's first setting, where some are given."""
-    return _knobs(build_one(replace(candidates(problem, _TYPES, False, folder, given)[0], place=_SCRATCH)))
+    return _knobs(build_one(replace(candidates(problem, _TYPES, False, folder, settings)[0], place=_SCRATCH)))
 
 
 def _launches(
@@ -116,14 +116,14 @@ def _launches(
     from stepladder.runtime.bundle import read_bundle
     from stepladder.runtime.errors import StepladderError
 
-    made = gpu.copies(stack, read_bundle(group[0].path).manifest.problem, copies)
-    found = []
-    for one in group:
+    buffers = gpu.copies(stack, read_bundle(group[0].path).manifest.problem, copies)
+    launches = []
+    for kernel in group:
         try:
-            found.append(gpu.checked(made, one))
+            launches.append(gpu.checked(buffers, kernel))
         except StepladderError as error:
-            raise StepladderError(f"{one.title}: {error.message}") from None
-    return found, made.libraries
+            raise StepladderError(f"{kernel.title}: {error.message}") from None
+    return launches, buffers.libraries
 
 
 def _times(gpu: Gpu, contestants: Sequence[Sequence[Callable[[], None]]]) -> list[float]:
@@ -132,12 +132,12 @@ def _times(gpu: Gpu, contestants: Sequence[Sequence[Callable[[], None]]]) -> lis
     from stepladder.measure.timing import Contestant, Mode, Runner
 
     mode = Mode(_SECONDS, 0.0)
-    runners = [Runner(gpu.device, Contestant("own", 1, in_turn(one), cycle=len(one))) for one in contestants]
+    runners = [Runner(gpu.device, Contestant("own", 1, in_turn(item), cycle=len(item))) for item in contestants]
     rounds = [[runner.measure(mode, lambda seconds: None) for runner in runners] for _ in range(_ROUNDS)]
     for runner in runners:
         runner.free()
     return [
-        statistics.median(one["milliseconds"] / one["launches"] * 1e3 for one in of_runner) * len(contestant)
+        statistics.median(item["milliseconds"] / item["launches"] * 1e3 for item in of_runner) * len(contestant)
         for of_runner, contestant in zip(zip(*rounds[1:]), contestants)
     ]
 
@@ -146,33 +146,33 @@ def _each(gpu: Gpu, groups: Sequence[_Group], copies: float) -> Iterator[tuple[B
     """Yields the kernels of each problem, which choices they are, their time and that of cuBLAS."""
     for group in groups:
         with ExitStack() as stack:
-            own, libraries = _launches(gpu, stack, [one for one, _ in group], copies)
-            *times, library = (time / len(libraries) for time in _times(gpu, [*own, libraries]))
-            yield from ((*one, time, library) for one, time in zip(group, times))
+            launches, libraries = _launches(gpu, stack, [item for item, _ in group], copies)
+            *times, library = (time / len(libraries) for time in _times(gpu, [*launches, libraries]))
+            yield from ((*item, time, library) for item, time in zip(group, times))
 
 
 def _arms(group: _Group) -> dict[str, Built]:
     """Returns the kernels of a problem that sequences consist of, by name."""
-    waiting = [one for one, _ in group if not one.knobs[EARLY]]
+    waiting = [kernel for kernel, _ in group if not kernel.knobs[EARLY]]
     return {
-        "early": next(one for one in waiting if one.knobs[LAUNCH] and one.knobs[TRIGGER] == "early"),
-        "exit": next(one for one in waiting if one.knobs[LAUNCH] and one.knobs[TRIGGER] == "exit"),
-        "end": next(one for one in waiting if not one.knobs[LAUNCH]),
-        WITH: next(one for one, chosen in group if WITH in chosen.split()),
+        "early": next(kernel for kernel in waiting if kernel.knobs[LAUNCH] and kernel.knobs[TRIGGER] == "early"),
+        "exit": next(kernel for kernel in waiting if kernel.knobs[LAUNCH] and kernel.knobs[TRIGGER] == "exit"),
+        "end": next(kernel for kernel in waiting if not kernel.knobs[LAUNCH]),
+        WITH: next(kernel for kernel, chosen in group if WITH in chosen.split()),
     }
 
 
 def _sequences(gpu: Gpu, groups: Sequence[_Group]) -> Iterator[dict[str, object]]:
     """Yields the times of sequences of kernels of different problems, each of one kind, and that of cuBLAS."""
     for start in range(0, len(groups) - _OF_A_SEQUENCE + 1, _OF_A_SEQUENCE):
-        some = [_arms(group) for group in groups[start : start + _OF_A_SEQUENCE]]
+        arms_of_group = [_arms(group) for group in groups[start : start + _OF_A_SEQUENCE]]
         with ExitStack() as stack:
-            launches = [_launches(gpu, stack, list(arms.values()), 0.0) for arms in some]
-            orders = [[own[place][0] for own, _ in launches] for place in range(len(some[0]))]
+            launches = [_launches(gpu, stack, list(arms.values()), 0.0) for arms in arms_of_group]
+            orders = [[of_arms[place][0] for of_arms, _ in launches] for place in range(len(arms_of_group[0]))]
             *times, library = _times(gpu, [*orders, [libraries[0] for _, libraries in launches]])
         yield {
-            "layers": [arms[WITH].job.problem.name for arms in some],
-            "microseconds": {name: round(time, 3) for name, time in zip(some[0], times)},
+            "layers": [arms[WITH].job.problem.name for arms in arms_of_group],
+            "microseconds": {name: round(time, 3) for name, time in zip(arms_of_group[0], times)},
             "cublas_microseconds": round(library, 3),
         }
 
@@ -187,17 +187,17 @@ def measure(folder: Path, out: Path) -> None:
     from stepladder.runtime.bundle import read_bundle
 
     groups: list[_Group] = [
-        [(Built(replace(one.job, folder=folder), one.knobs, one.source), chosen) for one, chosen in group]
+        [(Built(replace(kernel.job, folder=folder), kernel.knobs, kernel.source), chosen) for kernel, chosen in group]
         for group in pickle.loads((folder / _PLAN).read_bytes())
     ]
     gpu = Gpu()
     head = head_of(_TYPES, gpu.device.describe(), WHAT)
     rows: list[list[object]] = []
     for runs, copies in ((HOT, 0.0), (ROTATED, _COPIES)):
-        for one, chosen, own, library in _each(gpu, groups, copies):
-            problem, blocks = one.job.problem, math.prod(read_bundle(one.path).manifest.grid)
-            knobs = [one.knobs.get(name, "") for name in _KNOBS]
-            times = (round(own, 3), round(library, 3))
+        for kernel, chosen, microseconds, library in _each(gpu, groups, copies):
+            problem, blocks = kernel.job.problem, math.prod(read_bundle(kernel.path).manifest.grid)
+            knobs = [kernel.knobs.get(name, "") for name in _KNOBS]
+            times = (round(microseconds, 3), round(library, 3))
             row = [*problem.size, problem.kind, problem.held_out, *knobs, blocks, chosen, runs, *times]
             rows.append(row)
             write_table(out, head, list(_COLUMNS), rows)
@@ -220,8 +220,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     args = parse_halves(make_parser(), arguments)
     if args.what == "build":
-        wanted = [one for one in problems(args.count) if args.part in ("all", "held-out" if one.held_out else "seen")]
-        build(args.folder, wanted)
+        selected = [
+            problem
+            for problem in problems(args.count)
+            if args.part in ("all", "held-out" if problem.held_out else "seen")
+        ]
+        build(args.folder, selected)
     else:
         measure(args.folder, args.out)
 

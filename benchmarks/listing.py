@@ -42,8 +42,8 @@ def main_loop(listing: str) -> list[str]:
     for number in range(products[-1], len(lines)):
         branch = _BRANCH.search(lines[number])
         if branch and labels[branch[1]] < products[0]:
-            inside = lines[labels[branch[1]] : number + 1]
-            return [found[1] for line in inside if (found := _INSTRUCTION.match(line))]
+            body = lines[labels[branch[1]] : number + 1]
+            return [match[1] for line in body if (match := _INSTRUCTION.match(line))]
     raise SystemExit("found no loop around the wgmma instructions")
 
 
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         place = Path(folder, "kernel")
         build_jobs([job(place, ABLATION, TYPES[ABLATION_TYPES], ABLATION_KNOBS)], 1)
         manifest = read_bundle(place).manifest
-        done = subprocess.run(
+        process = subprocess.run(
             [find_tool("nvdisasm"), "-c", str(place / "kernel.cubin")],
             capture_output=True,
             text=True,
@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             "tools": tool_versions(),
             "problem": manifest.problem.describe(),
             "knobs": manifest.knobs,
-            "main_loop": main_loop(done.stdout),
+            "main_loop": main_loop(process.stdout),
         },
     )
 

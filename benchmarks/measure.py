@@ -174,8 +174,10 @@ def _build_one(job: Job) -> str:
             return f"{job.path}: refused: {error.message}"
         # Without the dumps: hundreds of bundles are copied to the GPU machine.
         bundle.write_bundle(job.path, built.manifest, built.code.cubin, built.code.ptx, {}, reference=built.reference)
-    spilled = sum(built.manifest.spills.values())
-    return f"{job.path}: {built.manifest.registers} registers" + (f", SPILLS {spilled} bytes" if spilled else "")
+    spill_bytes = sum(built.manifest.spills.values())
+    return f"{job.path}: {built.manifest.registers} registers" + (
+        f", SPILLS {spill_bytes} bytes" if spill_bytes else ""
+    )
 
 
 def _name(tile: Setting) -> str:
@@ -292,16 +294,16 @@ def _check(bundle: Bundle) -> list[dict]:
     from stepladder.verify.check import check_matmul
 
     problem = bundle.manifest.problem
-    found = []
+    checks = []
     with Device() as device:
         kernel = device.load(bundle)
         for seed in SEEDS:
             with MatmulBuffers(device, problem) as buffers:
                 executor = DeviceExecutor(buffers, buffers.launcher(kernel, bundle))
                 reports = check_matmul(problem, bundle.expected(), executor, seed, device.ordinal)
-            found += [{"seed": seed} | report.to_json() for report in reports]
+            checks += [{"seed": seed} | report.to_json() for report in reports]
             print("; ".join(report.describe() for report in reports), flush=True)
-    return found
+    return checks
 
 
 def measure_sizes(folder: Path, pipeline: str, acc: str, path: Path) -> None:

@@ -78,14 +78,14 @@ def _measurements(data: object) -> Iterator[dict[str, Any]]:
 
 def _of_measurement(source: str, measured: dict[str, Any]) -> Iterator[Kernel]:
     problem = measured["problem"]
-    described = measured.get("bundles") or measured.get("kernels", {})
+    kernels = measured.get("bundles") or measured.get("kernels", {})
     burst = measured["modes"].get("burst", {"kernels": {}})
     reference = burst.get("baseline") or burst["kernels"].get("cublas")
     operations = 2 * problem["m"] * problem["n"] * problem["k"]
     for name, times in burst["kernels"].items():
-        if name not in described or reference is None:
+        if name not in kernels or reference is None:
             continue
-        kernel = described[name]
+        kernel = kernels[name]
         rate = statistics.median(times["tflops"])
         shared = kernel.get(
             "shared_memory", kernel.get("static_shared_memory", 0) + kernel.get("dynamic_shared_memory", 0)
@@ -131,8 +131,8 @@ def _of_forms(source: str, data: dict[str, Any]) -> Iterator[Kernel]:
             "b_layout": "column" if b[-1] == "k" else "row",
         }
         for kernel in measured["settings"]:
-            own = kernel["microseconds"]
-            yield Kernel(source, problem, "wgmma", (), kernel["knobs"], 0, own, own * kernel["ratio"])
+            microseconds = kernel["microseconds"]
+            yield Kernel(source, problem, "wgmma", (), kernel["knobs"], 0, microseconds, microseconds * kernel["ratio"])
 
 
 def kernels_of(path: Path) -> list[Kernel]:
@@ -162,16 +162,16 @@ def steadied(kernels: Sequence[Kernel]) -> list[Kernel]:
     problems: dict[tuple[str, ...], list[Kernel]] = {}
     for kernel in kernels:
         problems.setdefault(kernel.key, []).append(kernel)
-    found = []
+    steady = []
     for members in problems.values():
         reference = statistics.median(kernel.cublas_microseconds for kernel in members)
-        same: dict[tuple[tuple[str, int | str], ...], list[Kernel]] = {}
+        by_knobs: dict[tuple[tuple[str, int | str], ...], list[Kernel]] = {}
         for kernel in members:
-            same.setdefault(tuple(sorted(kernel.knobs.items())), []).append(kernel)
-        for repeats in same.values():
+            by_knobs.setdefault(tuple(sorted(kernel.knobs.items())), []).append(kernel)
+        for repeats in by_knobs.values():
             ratio = statistics.median(kernel.microseconds / kernel.cublas_microseconds for kernel in repeats)
-            found.append(replace(repeats[0], microseconds=ratio * reference, cublas_microseconds=reference))
-    return found
+            steady.append(replace(repeats[0], microseconds=ratio * reference, cublas_microseconds=reference))
+    return steady
 
 
 def write_table(path: Path, head: dict[str, Any], columns: list[str], rows: list[list[Any]]) -> None:

@@ -96,12 +96,12 @@ def build_one(job: Job) -> Built:
     return Built(job, dict(built.manifest.knobs), built.run.knob_source.kind)
 
 
-def row_of(built: Built, own: float, cublas: float) -> list[Any]:
+def row_of(built: Built, microseconds: float, cublas: float) -> list[Any]:
     """Returns a row of a result.
 
     Args:
         built: the kernel.
-        own, cublas: its time and that of cuBLAS, in us.
+        microseconds, cublas: its time and that of cuBLAS, in us.
     """
     problem, job = built.job.problem, built.job
     return [
@@ -112,7 +112,7 @@ def row_of(built: Built, own: float, cublas: float) -> list[Any]:
         built.source,
         *(built.knobs.get(name, "") for name in KNOBS),
         round(job.predicted, 3),
-        round(own, 3),
+        round(microseconds, 3),
         round(cublas, 3),
     ]
 
@@ -128,7 +128,7 @@ def head_of(
         what: description of the measurement.
         given: knobs of all kernels.
     """
-    element, accumulator, stored, a_layout, b_layout = types
+    element, accumulator, c_type, a_layout, b_layout = types
     return {
         "schema_version": 1,
         **origin(),
@@ -138,7 +138,7 @@ def head_of(
             "a_type": element,
             "b_type": element,
             "acc_type": accumulator,
-            "c_type": stored,
+            "c_type": c_type,
             "accumulate": False,
             "a_layout": a_layout,
             "b_layout": b_layout,
@@ -205,15 +205,15 @@ def measure_series(series: Series, args: argparse.Namespace) -> None:
     """
     began = time.monotonic()
     rows = _measured(series.path)
-    done = {tuple(row[:3]) for row in rows}
-    wanted = [problem for problem in series.problems if problem.size not in done]
+    sizes = {tuple(row[:3]) for row in rows}
+    remaining = [problem for problem in series.problems if problem.size not in sizes]
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     size = max(1, GROUP * FIRST // MAX) if series.everything else GROUP
     gpu: Gpu | None = None
     head: dict[str, Any] = {}
     with ProcessPoolExecutor(args.jobs) as pool, tempfile.TemporaryDirectory() as temporary:
         # The pool's processes start before the GPU is opened in this one.
-        groups = groups_of(wanted, size)
+        groups = groups_of(remaining, size)
         for number, group in enumerate(groups):
             if time.monotonic() - began > args.limit:
                 print(f"out of time, {len(groups) - number} groups are left: the same command goes on", flush=True)
@@ -230,13 +230,13 @@ def measure_series(series: Series, args: argparse.Namespace) -> None:
                 head = head_of(series.types, gpu.device.describe(), series.what, series.given)
                 head["card"] |= {"copied_gb_per_second": gpu.copied_gb_per_second()} if series.rotated_bytes else {}
             for problem in group:
-                own = [one for one in built if one.job.problem == problem and not one.refused]
+                kernels = [kernel for kernel in built if kernel.job.problem == problem and not kernel.refused]
                 rows += (
                     [
                         row_of(*measured)
-                        for measured in gpu.measure(own, fast_accum=bool(series.given.get("fast_accum")))
+                        for measured in gpu.measure(kernels, fast_accum=bool(series.given.get("fast_accum")))
                     ]
-                    if own
+                    if kernels
                     else []
                 )
                 write_table(series.path, head, list(COLUMNS), rows)
@@ -269,13 +269,13 @@ def build_group(pool: ProcessPoolExecutor, series: Series, group: Sequence[Drawn
     """
     options = (series.types, series.everything, folder, series.swapped, series.forms, series.variety, series.launches)
     options += (series.only_default, series.early, series.given)
-    planned = list(pool.map(plan, group, *([option] * len(group) for option in options)))
-    narrow = series.only_default and not series.variety
-    jobs = [job for of_problem in planned for job in of_problem if job.place == DEFAULT or not narrow]
+    plans = list(pool.map(plan, group, *([option] * len(group) for option in options)))
+    is_default_only = series.only_default and not series.variety
+    jobs = [job for of_problem in plans for job in of_problem if job.place == DEFAULT or not is_default_only]
     built = list(pool.map(build_one, jobs, chunksize=2))
-    for one in built:
-        if one.refused:
-            print(f"{one.title}: REFUSED: {one.refused}", flush=True)
+    for kernel in built:
+        if kernel.refused:
+            print(f"{kernel.title}: REFUSED: {kernel.refused}", flush=True)
     (folder / _KEPT).write_bytes(pickle.dumps(built))
     return built
 
@@ -297,17 +297,17 @@ def measure(args: argparse.Namespace) -> None:
         args: of the command line.
     """
     if args.sizes:
-        wanted = named(args.sizes)
+        problems = named(args.sizes)
     elif args.part in DRAWS:
-        wanted = DRAWS[args.part](args.count, *([] if args.seed is None else [args.seed]))
+        problems = DRAWS[args.part](args.count, *([] if args.seed is None else [args.seed]))
     else:
-        wanted = [p for p in draw(args.count) if args.part == "all" or p.held_out == (args.part == "held-out")]
-    wanted = wanted[: args.everything] if args.everything else wanted
+        problems = [p for p in draw(args.count) if args.part == "all" or p.held_out == (args.part == "held-out")]
+    problems = problems[: args.everything] if args.everything else problems
     types = TYPES[args.types]
-    wanted = for_library(wanted, types)
+    problems = for_library(problems, types)
     given: dict[str, int | str] = {name: json.loads(value) for name, value in (text.split("=") for text in args.set)}
     forms = {"forms": args.forms, "variety": args.variety, "launches": args.launches, "only_default": args.default}
-    series = Series(Path(args.result), wanted, types, bool(args.everything), given=given, **forms)
+    series = Series(Path(args.result), problems, types, bool(args.everything), given=given, **forms)
     measure_series(series, args)
 
 
@@ -335,33 +335,35 @@ def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = new_parser(__doc__)
     commands = parser.add_subparsers(required=True, metavar="PART")
-    own = commands.add_parser("measure", help="build and time the chosen kernels, on the GPU")
-    own.add_argument("result", metavar="RESULT.json", help="file to write, or to continue")
-    own.add_argument("--types", choices=TYPES, default="bf16-bf16", help="element types (default: bf16-bf16)")
-    own.add_argument(
+    measuring = commands.add_parser("measure", help="build and time the chosen kernels, on the GPU")
+    measuring.add_argument("result", metavar="RESULT.json", help="file to write, or to continue")
+    measuring.add_argument("--types", choices=TYPES, default="bf16-bf16", help="element types (default: bf16-bf16)")
+    measuring.add_argument(
         "--part",
         choices=("seen", "held-out", "all", *DRAWS),
         default="seen",
         help="half of the problems or all, those with short sides, those that choices lose most often, those that the "
         "L2 cache holds in part, or a draw of its own (default: seen)",
     )
-    own.add_argument("--sizes", nargs="+", metavar="MxNxK", help="these problems, in place of a part")
-    own.add_argument("--seed", type=int, metavar="N", help="of a draw beside that of the two halves")
-    own.add_argument(
+    measuring.add_argument("--sizes", nargs="+", metavar="MxNxK", help="these problems, in place of a part")
+    measuring.add_argument("--seed", type=int, metavar="N", help="of a draw beside that of the two halves")
+    measuring.add_argument(
         "--set", nargs="+", default=[], metavar="KNOB=VALUE", help="knobs of all kernels, values as in JSON"
     )
-    own.add_argument("--default", action="store_true", help="only what `compile` takes; with --variety, that too")
-    own.add_argument("--forms", action="store_true", help="the first settings of either orientation")
-    own.add_argument(
+    measuring.add_argument("--default", action="store_true", help="only what `compile` takes; with --variety, that too")
+    measuring.add_argument("--forms", action="store_true", help="the first settings of either orientation")
+    measuring.add_argument(
         "--variety", type=int, default=0, metavar="N", help="the N best of each orientation's and cluster's settings"
     )
-    own.add_argument("--launches", action="store_true", help="each of these without dependent launch too")
-    own.add_argument("--everything", type=int, default=0, metavar="N", help="many settings of the first N problems")
-    own.add_argument(
+    measuring.add_argument("--launches", action="store_true", help="each of these without dependent launch too")
+    measuring.add_argument(
+        "--everything", type=int, default=0, metavar="N", help="many settings of the first N problems"
+    )
+    measuring.add_argument(
         "--count", type=int, default=COUNT, metavar="N", help=f"problems that are drawn (default: {COUNT})"
     )
-    add_series_options(own)
-    own.set_defaults(run=measure)
+    add_series_options(measuring)
+    measuring.set_defaults(run=measure)
     reporting = commands.add_parser("report", help="print how good the choices of results are")
     reporting.add_argument("results", nargs="+", metavar="RESULT.json", help="files that `measure` wrote")
     reporting.set_defaults(run=report)

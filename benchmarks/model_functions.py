@@ -68,11 +68,11 @@ class Text:
             body: ops on %x0, %x1 and so on that make %y, of bf16.
         """
         empty = self.new(f"tensor.empty() : {type_of(shape)}")
-        same = ", ".join(["affine_map<(i, j) -> (i, j)>"] * (len(operands) + 1))
+        identities = ", ".join(["affine_map<(i, j) -> (i, j)>"] * (len(operands) + 1))
         types = ", ".join(type_of(shape, element) for element in operands.values())
         names = ", ".join(f"%x{number}: {element}" for number, element in enumerate(operands.values()))
         return self.new(
-            f'linalg.generic {{indexing_maps = [{same}], iterator_types = ["parallel", "parallel"]}} '
+            f'linalg.generic {{indexing_maps = [{identities}], iterator_types = ["parallel", "parallel"]}} '
             f"ins({', '.join(operands)} : {types}) outs({empty} : {type_of(shape)}) {{\n  ^bb0({names}, %out: bf16):"
             + "".join(f"\n    {line}" for line in body)
             + f"\n    linalg.yield %y : bf16\n  }} -> {type_of(shape)}"
@@ -89,15 +89,15 @@ class Text:
         begin = self.new(f"tensor.empty() : {type_of((m,), 'f32')}")
         sums = type_of((m,), "f32")
         zeros = self.new(f"linalg.fill ins(%zero : f32) outs({begin} : {sums}) -> {sums}")
-        rows, all_ = "affine_map<(i, j) -> (i)>", "affine_map<(i, j) -> (i, j)>"
+        rows, all_axes = "affine_map<(i, j) -> (i)>", "affine_map<(i, j) -> (i, j)>"
         squares = self.new(
-            f'linalg.generic {{indexing_maps = [{all_}, {rows}], iterator_types = ["parallel", "reduction"]}} '
+            f'linalg.generic {{indexing_maps = [{all_axes}, {rows}], iterator_types = ["parallel", "reduction"]}} '
             f"ins({x} : {type_of((m, n))}) outs({zeros} : {sums}) {{\n  ^bb0(%x0: bf16, %sum: f32):\n"
             "    %f = arith.extf %x0 : bf16 to f32\n    %q = arith.mulf %f, %f : f32\n"
             f"    %y = arith.addf %sum, %q : f32\n    linalg.yield %y : f32\n  }} -> {sums}"
         )
         empty = self.new(f"tensor.empty() : {type_of((m, n))}")
-        maps = ", ".join([all_, rows, "affine_map<(i, j) -> (j)>", all_])
+        maps = ", ".join([all_axes, rows, "affine_map<(i, j) -> (j)>", all_axes])
         return self.new(
             f'linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel"]}} '
             f"ins({x}, {squares}, {weight} : {type_of((m, n))}, {sums}, {type_of((n,))}) "
@@ -166,7 +166,7 @@ def payload(kind: str, model: Model, m: int) -> str:
     """
     text = Text()
     x = text.argument(m, model.hidden)
-    wide = (m, model.mlp)
+    mlp_shape = (m, model.mlp)
     if kind == "projections":
         results = {text.linear(x, m, model.hidden, n): (m, n) for n in (model.query, model.key, model.key)}
         return text.function(kind, results)
@@ -174,12 +174,12 @@ def payload(kind: str, model: Model, m: int) -> str:
     h = text.linear(inner, m, model.hidden, model.mlp)
     if kind == "mlp":
         zero = "%z = arith.constant 0.0 : bf16"
-        h = text.elementwise(wide, {h: "bf16"}, [zero, "%y = arith.maximumf %x0, %z : bf16"])
+        h = text.elementwise(mlp_shape, {h: "bf16"}, [zero, "%y = arith.maximumf %x0, %z : bf16"])
     else:
         sigmoid = ["%n = arith.negf %x0 : bf16", "%e = math.exp %n : bf16", "%d = arith.addf %e, %one : bf16"]
-        h = text.elementwise(wide, {h: "bf16"}, [*sigmoid, "%y = arith.divf %x0, %d : bf16"])
+        h = text.elementwise(mlp_shape, {h: "bf16"}, [*sigmoid, "%y = arith.divf %x0, %d : bf16"])
         up = text.linear(inner, m, model.hidden, model.mlp)
-        h = text.elementwise(wide, {h: "bf16", up: "bf16"}, ["%y = arith.mulf %x0, %x1 : bf16"])
+        h = text.elementwise(mlp_shape, {h: "bf16", up: "bf16"}, ["%y = arith.mulf %x0, %x1 : bf16"])
     y = text.linear(h, m, model.mlp, model.hidden)
     if kind == "norm_mlp":
         y = text.elementwise((m, model.hidden), {x: "bf16", y: "bf16"}, ["%y = arith.addf %x0, %x1 : bf16"])

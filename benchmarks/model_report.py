@@ -42,10 +42,12 @@ def report(args: argparse.Namespace) -> None:
             f"{data['date'][:10]}"
         )
         for part in (lambda cell: True, *(_of_kind(kind) for kind in ("large", "eights", "layers"))):
-            own = [found for found in problems.values() if part(found[0])]
-            if own:
-                _report(own, "all" if len(own) == len(problems) else own[0][0]["kind"])
-        losers = sorted((best[1], size) for size, found in problems.items() if (best := _best(found, (DEFAULT,))))
+            of_part = [cells_of_size for cells_of_size in problems.values() if part(cells_of_size[0])]
+            if of_part:
+                _report(of_part, "all" if len(of_part) == len(problems) else of_part[0][0]["kind"])
+        losers = sorted(
+            (best[1], size) for size, cells_of_size in problems.items() if (best := _best(cells_of_size, (DEFAULT,)))
+        )
         print("  losers: " + ", ".join(f"{m}x{n}x{k} {ratio:.2f}" for ratio, (m, n, k) in losers[:12]))
 
 
@@ -53,14 +55,14 @@ def _of_kind(kind: str) -> Callable[[dict[str, Any]], bool]:
     return lambda cell: cell["kind"] == kind
 
 
-def _best(found: list[dict[str, Any]], places: Sequence[int]) -> tuple[float, float] | None:
+def _best(cells: list[dict[str, Any]], places: Sequence[int]) -> tuple[float, float] | None:
     """Returns the shortest time of some choices, and the ratio of cuBLAS's time to it; None if none was measured."""
-    own = [
+    times = [
         (cell["microseconds"], cell["cublas_microseconds"] / cell["microseconds"])
-        for cell in found
+        for cell in cells
         if cell["place"] in places
     ]
-    return min(own) if own else None
+    return min(times) if times else None
 
 
 def _report(problems: list[list[dict[str, Any]]], name: str) -> None:
@@ -70,14 +72,14 @@ def _report(problems: list[list[dict[str, Any]]], name: str) -> None:
         "best of its first four": range(FIRST),
         "best that was measured": range(DEFAULT, MAX),
     }
-    for title, chosen in places.items():
-        ratios = [best[1] for found in problems if (best := _best(found, tuple(chosen)))]
+    for title, of_title in places.items():
+        ratios = [best[1] for cells in problems if (best := _best(cells, tuple(of_title)))]
         print("  " + _line(f"{name}, {title}, of cuBLAS", ratios))
-    many = [found for found in problems if len(found) > FIRST + 2]
-    for title in ("first of the model", "best of its first four") if many else ():
+    with_several = [cells for cells in problems if len(cells) > FIRST + 2]
+    for title in ("first of the model", "best of its first four") if with_several else ():
         fractions = [
-            best[0] / own[0]
-            for found in many
-            if (own := _best(found, tuple(places[title]))) and (best := _best(found, range(DEFAULT, MAX)))
+            best[0] / first[0]
+            for cells in with_several
+            if (first := _best(cells, tuple(places[title]))) and (best := _best(cells, range(DEFAULT, MAX)))
         ]
         print("  " + _line(f"{name}, {title}, of the best", fractions))

@@ -109,15 +109,15 @@ def build(args: argparse.Namespace) -> None:
         text = matmul_text(m, n, k, a_layout=a_layout, b_layout=b_layout, **types)
         with mlir_context():
             request = Request("wgmma", {"target": "sm_90a"}, tuned=True)
-            made = compile_payload(text, "matmul.mlir", request)
-            made.write(path)
-        print(f"{path.name}: {len(made.manifest.front)} kernels in front", flush=True)
+            built = compile_payload(text, "matmul.mlir", request)
+            built.write(path)
+        print(f"{path.name}: {len(built.manifest.front)} kernels in front", flush=True)
 
 
 def _time(device: Device, path: Path, rounds: int) -> dict[str, Any]:
     """Returns the check and the times of a bundle, in turn with cuBLAS."""
     measured = duel.measure(device, {NAME: read_bundle(path)}, {"burst": (BURST, rounds, 0)})
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "knobs": measured["kernels"][NAME]["knobs"],
         "baseline": measured["baseline"],
         "front": len(read_bundle(path).manifest.front),
@@ -126,10 +126,10 @@ def _time(device: Device, path: Path, rounds: int) -> dict[str, Any]:
     }
     if measured["modes"]:
         burst = measured["modes"]["burst"]
-        found["of_cublas"] = burst["kernels"][NAME]["ratio_spread"]
-        found["tflops"] = burst["kernels"][NAME]["tflops_spread"]["median"]
-        found["cublas_tflops"] = burst["baseline"]["tflops_spread"]["median"]
-    return found
+        entry["of_cublas"] = burst["kernels"][NAME]["ratio_spread"]
+        entry["tflops"] = burst["kernels"][NAME]["tflops_spread"]["median"]
+        entry["cublas_tflops"] = burst["baseline"]["tflops_spread"]["median"]
+    return entry
 
 
 def measure(args: argparse.Namespace) -> None:
@@ -179,13 +179,13 @@ def _summary(result: dict[str, Any]) -> None:
     ratios = [entry["odd"]["of_cublas"]["median"] for entry in entries if "of_cublas" in entry["odd"]]
     parts = [entry["of_neighbour"] for entry in entries if "of_neighbour" in entry]
     if ratios and parts:
-        for what, values in (("cuBLAS", ratios), ("the neighbour", parts)):
+        for reference, values in (("cuBLAS", ratios), ("the neighbour", parts)):
             mean = statistics.geometric_mean(values)
-            print(f"of {what}: {len(values)} problems, geometric mean {mean:.3f}, least {min(values):.3f}")
+            print(f"of {reference}: {len(values)} problems, geometric mean {mean:.3f}, least {min(values):.3f}")
         print(f"{result['seconds']:.0f} s")
-    bad = [_line(entry) for entry in entries if "tflops" not in entry["odd"]]
-    if bad:
-        print("not timed:", *bad, sep="\n  ")
+    not_timed = [_line(entry) for entry in entries if "tflops" not in entry["odd"]]
+    if not_timed:
+        print("not timed:", *not_timed, sep="\n  ")
 
 
 def report(args: argparse.Namespace) -> None:

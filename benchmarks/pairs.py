@@ -50,7 +50,7 @@ def payload(kernel: tuple[str, tuple[str, ...], str, str], m: int, n: int, k: in
     further, products, operand, body = kernel
     a, b, sums, c = f"tensor<{m}x{k}xbf16>", f"tensor<{k}x{n}xbf16>", f"tensor<{m}x{n}xf32>", f"tensor<{m}x{n}xbf16>"
     argument = f", {further.format(b=b, c=c)}" if further else ""
-    made = "\n  ".join(
+    lines = "\n  ".join(
         f"%p{name} = linalg.matmul ins(%A, %{name} : {a}, {b}) outs(%z : {sums}) -> {sums}" for name in products
     )
     inputs = {f"%p{name}": sums for name in products} | ({"%H": c} if kernel is _SECOND else {})
@@ -60,7 +60,7 @@ def payload(kernel: tuple[str, tuple[str, ...], str, str], m: int, n: int, k: in
   %one = arith.constant 1.0 : f32
   %e = tensor.empty() : {sums}
   %z = linalg.fill ins(%zero : f32) outs(%e : {sums}) -> {sums}
-  {made}
+  {lines}
   %o = tensor.empty() : {c}
   %r = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel"]}}
       ins({", ".join(inputs)} : {", ".join(inputs.values())}) outs(%o : {c}) {{
@@ -105,8 +105,8 @@ def measure(size: tuple[int, int, int]) -> dict[str, Any]:
         "two": lambda: second(x, g, first(x, b, out=gate), out=out),
         "torch": lambda: silu(x @ b) * (x @ g),
     }
-    wanted = silu(x.float() @ b.float()) * (x.float() @ g.float())
-    errors = {name: float((call().float() - wanted).norm() / wanted.norm()) for name, call in calls.items()}
+    expected = silu(x.float() @ b.float()) * (x.float() @ g.float())
+    errors = {name: float((call().float() - expected).norm() / expected.norm()) for name, call in calls.items()}
     result: dict[str, Any] = {"m": m, "n": n, "k": k, "errors": errors}
     result["passed"] = max(errors.values()) < TOLERANCE
     if not result["passed"]:

@@ -47,13 +47,13 @@ def pair(model: Model, m: int) -> str:
         model, m: widths of the model, and rows of x.
     """
     text = Text()
-    x, wide = text.argument(m, model.hidden), (m, model.mlp)
+    x, mlp_shape = text.argument(m, model.hidden), (m, model.mlp)
     sigmoid = ["%n = arith.negf %x0 : bf16", "%e = math.exp %n : bf16", "%d = arith.addf %e, %one : bf16"]
     gate = text.linear(x, m, model.hidden, model.mlp)
-    gate = text.elementwise(wide, {gate: "bf16"}, [*sigmoid, "%y = arith.divf %x0, %d : bf16"])
+    gate = text.elementwise(mlp_shape, {gate: "bf16"}, [*sigmoid, "%y = arith.divf %x0, %d : bf16"])
     up = text.linear(x, m, model.hidden, model.mlp)
-    product = text.elementwise(wide, {gate: "bf16", up: "bf16"}, ["%y = arith.mulf %x0, %x1 : bf16"])
-    return text.function("pair", {product: wide})
+    product = text.elementwise(mlp_shape, {gate: "bf16", up: "bf16"}, ["%y = arith.mulf %x0, %x1 : bf16"])
+    return text.function("pair", {product: mlp_shape})
 
 
 def down(model: Model, m: int) -> str:
@@ -75,16 +75,16 @@ def jobs(model: Model, tokens: list[int], by_knobs: bool = True) -> list[Job]:
         tokens: numbers of rows.
         by_knobs: whether the combinations of knobs are among them.
     """
-    found: list[Job] = []
+    all_jobs: list[Job] = []
     for m in tokens:
-        found += [("down", m, down(model, m), {}), ("pair", m, pair(model, m), {})]
+        all_jobs += [("down", m, down(model, m), {}), ("pair", m, pair(model, m), {})]
         if not by_knobs:
             continue
         settings = itertools.product(_TILES, (1, 2), ("cooperative", "pingpong"), ("registers", "tma"))
         for (block_n, stages), cluster_n, schedule, epilogue in settings:
             knobs = {"block_n": block_n, "stages": stages, "cluster_n": cluster_n, "schedule": schedule}
-            found.append(("pair", m, pair(model, m), {**_COMMON, **knobs, "epilogue": epilogue}))
-    return found
+            all_jobs.append(("pair", m, pair(model, m), {**_COMMON, **knobs, "epilogue": epilogue}))
+    return all_jobs
 
 
 def compiled(job: Job) -> stepladder.Kernel | None:
@@ -106,12 +106,12 @@ def _is_compiled(job: Job) -> bool:
     return compiled(job) is not None
 
 
-def measure(model: Model, m: int, made: list[Job]) -> list[dict[str, Any]]:
+def measure(model: Model, m: int, kernels: list[Job]) -> list[dict[str, Any]]:
     """Returns the times of all kernels of a number of rows, beside PyTorch.
 
     Args:
         model, m: widths of the model, and rows.
-        made: its kernels.
+        kernels: its kernels.
 
     Raises:
         AssertionError: a kernel computes wrong numbers.
@@ -130,26 +130,26 @@ def measure(model: Model, m: int, made: list[Job]) -> list[dict[str, Any]]:
     def gated(x: Any, gate: Any, up: Any) -> Any:  # noqa: ANN401
         return functional.silu(functional.linear(x, gate)) * functional.linear(x, up)
 
-    wanted = {"pair": gated(x.double(), gate.double(), up.double())}
-    hidden = wanted["pair"].bfloat16()
-    wanted["down"] = functional.linear(hidden.double(), last.double())
+    references = {"pair": gated(x.double(), gate.double(), up.double())}
+    hidden = references["pair"].bfloat16()
+    references["down"] = functional.linear(hidden.double(), last.double())
     operands = {"pair": (x, gate, up), "down": (hidden, last)}
     calls: list[tuple[dict[str, Any], Callable[[], object]]] = [
         ({"kernel": "pair", "by": "eager"}, lambda: gated(*operands["pair"])),
         ({"kernel": "down", "by": "eager"}, lambda: functional.linear(*operands["down"])),
     ]
-    for kind, _, text, knobs in made:
+    for kind, _, text, knobs in kernels:
         kernel = compiled((kind, m, text, knobs))
         assert kernel is not None
-        out = torch.empty_like(wanted[kind], dtype=torch.bfloat16)
+        out = torch.empty_like(references[kind], dtype=torch.bfloat16)
         kernel(*operands[kind], out=out)
         # The relative errors of the two products of a pair add.
         tolerance = Tolerance.of(kernel.manifest.problem).norm * (2 if kind == "pair" else 1)
-        if not (out.double() - wanted[kind]).norm() <= tolerance * wanted[kind].norm():
+        if not (out.double() - references[kind]).norm() <= tolerance * references[kind].norm():
             raise AssertionError(f"wrong numbers: {kind}, {m} rows, {knobs}")
         described = {"kernel": kind, "by": "knobs" if knobs else "default", "knobs": kernel.manifest.knobs}
         calls.append((described, lambda kernel=kernel, kind=kind, out=out: kernel(*operands[kind], out=out)))
-    return [{"model": model.name, "tokens": m, **what, "us": us} for what, us in _in_turn(torch, calls)]
+    return [{"model": model.name, "tokens": m, **description, "us": us} for description, us in _in_turn(torch, calls)]
 
 
 def _in_turn(
@@ -169,15 +169,15 @@ def _in_turn(
         graphs.append(graph)
     times: list[list[float]] = [[] for _ in graphs]
     for _ in range(ROUNDS):
-        for graph, own in zip(graphs, times):
+        for graph, samples in zip(graphs, times):
             begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             graph.replay()
             begin.record()
             graph.replay()
             end.record()
             end.synchronize()
-            own.append(begin.elapsed_time(end) * 1e3 / LAUNCHES)
-    return [(what, own) for (what, _), own in zip(calls, times)]
+            samples.append(begin.elapsed_time(end) * 1e3 / LAUNCHES)
+    return [(description, samples) for (description, _), samples in zip(calls, times)]
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -205,11 +205,11 @@ def main() -> int:
         return 0 if all(map(_is_compiled, jobs(models[0], tokens)[:4])) else 1
     cases: list[dict[str, Any]] = []
     for model in models:
-        every = jobs(model, tokens, not args.default_knobs)
+        all_jobs = jobs(model, tokens, not args.default_knobs)
         with ProcessPoolExecutor(args.workers) as pool:
-            made = [job for job, is_made in zip(every, pool.map(_is_compiled, every)) if is_made]
+            ready_jobs = [job for job, is_made in zip(all_jobs, pool.map(_is_compiled, all_jobs)) if is_made]
         for m in tokens:
-            cases += measure(model, m, [job for job in made if job[1] == m])
+            cases += measure(model, m, [job for job in ready_jobs if job[1] == m])
             for case in sorted((case for case in cases if case["tokens"] == m), key=lambda item: min(item["us"]))[:8]:
                 print(
                     model.name, m, case["kernel"], case["by"], f"{statistics.median(case['us']):.1f}", file=sys.stderr

@@ -64,8 +64,8 @@ def plot_ablation(name: str) -> None:
 
 def plot_sizes() -> None:
     """Draws the speed over sizes, of both pipelines and both accumulator types."""
-    figure, both = plt.subplots(1, 2, figsize=(10, 4), sharey=True)
-    for axes, acc in zip(both, ("f32", "f16")):
+    figure, panels = plt.subplots(1, 2, figsize=(10, 4), sharey=True)
+    for axes, acc in zip(panels, ("f32", "f16")):
         for pipeline in PIPELINES:
             sizes = result(f"{pipeline}_sizes_{acc}")["sizes"]
             speeds = [median(measured, measured["best"]) for measured in sizes.values()]
@@ -81,8 +81,8 @@ def plot_sizes() -> None:
             )
         axes.set_xlabel("M = N = K")
         axes.set_title(f"{acc} accumulator", fontsize=10)
-    both[0].set_ylabel("TFLOP/s")
-    both[0].legend(fontsize=8)
+    panels[0].set_ylabel("TFLOP/s")
+    panels[0].legend(fontsize=8)
     _save(figure, PLOTS / "sizes.svg")
 
 
@@ -137,21 +137,21 @@ def plot_hopper_sizes(types: str) -> None:
 def plot_hopper_stages() -> None:
     """Draws the ratio to cuBLAS over the number of stages, with a line for each k."""
     stages = result("hopper_stages")
-    figure, both = plt.subplots(1, 2, figsize=(9, 3.5), sharey=True)
-    for axes, kind, title in zip(both, ("multistage", "specialized"), ("wgmma_multistage", "wgmma")):
+    figure, panels = plt.subplots(1, 2, figsize=(9, 3.5), sharey=True)
+    for axes, kind, title in zip(panels, ("multistage", "specialized"), ("wgmma_multistage", "wgmma")):
         for measured in stages["problems"]:
-            known = [count for count in stages["stages"] if f"{kind}-{count}" in measured["modes"]["burst"]["kernels"]]
+            counts = [count for count in stages["stages"] if f"{kind}-{count}" in measured["modes"]["burst"]["kernels"]]
             axes.plot(
-                known,
-                [ratio_of(measured, "burst", f"{kind}-{count}") for count in known],
+                counts,
+                [ratio_of(measured, "burst", f"{kind}-{count}") for count in counts],
                 marker=".",
                 label=f"k = {measured['problem']['k']}",
             )
         axes.axhline(1.0, color="black", linewidth=1)
         axes.set_xlabel("stages")
         axes.set_title(title, fontsize=10)
-    both[0].set_ylabel("of cuBLAS")
-    both[1].legend(fontsize=8)
+    panels[0].set_ylabel("of cuBLAS")
+    panels[1].legend(fontsize=8)
     _save(figure, PLOTS / "hopper_stages.svg")
 
 
@@ -161,8 +161,8 @@ def plot_ratios() -> None:
     edges = [0.7 + 0.025 * step for step in range(37)]
     for name, title in RATIOS.items():
         table = result(name)
-        own, reference = (table["columns"].index(column) for column in ("microseconds", "cublas_microseconds"))
-        ratios = [min(max(row[reference] / row[own], edges[0]), edges[-1]) for row in table["rows"]]
+        microseconds, reference = (table["columns"].index(column) for column in ("microseconds", "cublas_microseconds"))
+        ratios = [min(max(row[reference] / row[microseconds], edges[0]), edges[-1]) for row in table["rows"]]
         shares = [100 / len(ratios)] * len(ratios)
         axes.hist(ratios, bins=edges, weights=shares, histtype="step", label=f"{title}, {len(ratios)} problems")
     axes.axvline(1.0, color="black", linewidth=1)
@@ -177,8 +177,10 @@ def plot_predictions() -> None:
     figure, axes = plt.subplots(figsize=(6, 5))
     for name, title in PREDICTIONS.items():
         table = result(name)
-        predicted, own = (table["columns"].index(column) for column in ("predicted_microseconds", "microseconds"))
-        axes.plot(*zip(*((row[predicted], row[own]) for row in table["rows"])), ".", markersize=3, label=title)
+        predicted, microseconds = (
+            table["columns"].index(column) for column in ("predicted_microseconds", "microseconds")
+        )
+        axes.plot(*zip(*((row[predicted], row[microseconds]) for row in table["rows"])), ".", markersize=3, label=title)
     ends = axes.get_xlim()
     axes.plot(ends, ends, color="black", linewidth=1)
     axes.set_xscale("log")

@@ -86,17 +86,17 @@ def kernels(device: Device, folder: Path) -> dict[str, Callable[[], Any]]:
     for operand in (a, b):
         operand.normal_()
     left, right, product = a.view(SIZE, SIZE), torch.randn_like(c), torch.empty_like(c)
-    own = {
+    own_calls = {
         name: functools.partial(stepladder.load(folder / name), left, right, out=product, stream=stream)
         for name in ("plain", "relu")
     }
     expected = left @ right
-    for name, enqueue in own.items():
+    for name, enqueue in own_calls.items():
         torch.cuda.synchronize()
         enqueue()
         device.synchronize()
-        wanted = expected.relu() if name == "relu" else expected
-        difference = max(difference, float((product - wanted).abs().max() / wanted.abs().max()))
+        reference = expected.relu() if name == "relu" else expected
+        difference = max(difference, float((product - reference).abs().max() / reference.abs().max()))
     if difference > LARGEST_DIFFERENCE:
         raise StepladderError(f"wrong: an element differs by {difference} of the largest")
 
@@ -113,7 +113,7 @@ def kernels(device: Device, folder: Path) -> dict[str, Callable[[], Any]]:
         _EINSUM: libraries(FORM, operands, stream)["einsum"],
         "copy of torch.einsum": on_stream(lambda: b.permute(1, 0, 2).contiguous()),
         _OWN["contraction"]: contract,
-        **{_OWN[name]: enqueue for name, enqueue in own.items()},
+        **{_OWN[name]: enqueue for name, enqueue in own_calls.items()},
     }
 
 
@@ -150,15 +150,15 @@ def measure_all(device: Device, folder: Path) -> list[dict[str, Any]]:
     Returns:
         An entry for each contestant: name, ratio to cuBLAS' matmul, and what `watch` returns.
     """
-    timed = kernels(device, folder)
-    first, *others = (Contestant(name, FORM.flops, enqueue) for name, enqueue in timed.items())
-    contest = duel.Duel(device, first, others)
+    calls = kernels(device, folder)
+    first, *rivals = (Contestant(name, FORM.flops, enqueue) for name, enqueue in calls.items())
+    contest = duel.Duel(device, first, rivals)
     try:
         measured = contest.run(RUN, ROUNDS)
     finally:
         contest.free()
     ratios = {_MATMUL: 1.0} | {name: entry["ratio_spread"]["median"] for name, entry in measured["kernels"].items()}
-    return [{"name": name, "ratio": ratios[name], **watch(device, enqueue)} for name, enqueue in timed.items()]
+    return [{"name": name, "ratio": ratios[name], **watch(device, enqueue)} for name, enqueue in calls.items()]
 
 
 def measure(folder: Path, out: Path) -> None:

@@ -107,7 +107,7 @@ def payload(case: Case) -> str:
             f"tensor<{n}x{groups}x{size}x{kind.type}>",
         )
         arguments = f"%A: {a}, %q: {q}, %scales: {s}"
-        made = f"""%e = tensor.empty() : {w}
+        lines = f"""%e = tensor.empty() : {w}
   %w = linalg.generic {{indexing_maps = [{_MAPS[0]}, {_MAPS[1]}, {_MAPS[0]}], {_ELEMENTWISE}}}
       ins(%q, %scales : {q}, {s}) outs(%e : {w}) {{
   ^bb0(%x: {kind.stored}, %scale: {kind.type}, %out: {kind.type}):
@@ -119,7 +119,7 @@ def payload(case: Case) -> str:
         left = "%A"
     else:
         arguments = f"%X: {a}, %B: {b}"
-        made = f"""%empty = tensor.empty() : {a}
+        lines = f"""%empty = tensor.empty() : {a}
   %one = arith.constant 1.0 : f32
   %A = linalg.map ins(%X : {a}) outs(%empty : {a}) (%x: {kind.type}, %out: {kind.type}) {{
     {_SILU.format(type=kind.type)}
@@ -128,7 +128,7 @@ def payload(case: Case) -> str:
         left = "%A"
     maps = ", ".join(f"affine_map<(m, n, k) -> ({axes})>" for axes in ("m, k", "n, k", "m, n"))
     return f"""func.func @matmul({arguments}) -> {c} {{
-  {made}
+  {lines}
   %zero = arith.constant 0.0 : f32
   %o = tensor.empty() : {sums}
   %z = linalg.fill ins(%zero : f32) outs(%o : {sums}) -> {sums}

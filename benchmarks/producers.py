@@ -147,9 +147,9 @@ class Bench:
             right = made(torch, case, b, self._tensor(buffers.further[0]).view(type_))
         else:
             left, right = made(torch, case, a, None), b.view(type_).view(case.n, case.k)
-        for each in plain:
-            self._tensor(each.a).view(type_).view(left.shape).copy_(left)
-            self._tensor(each.b).view(type_).view(right.shape).copy_(right)
+        for operands in plain:
+            self._tensor(operands.a).view(type_).view(left.shape).copy_(left)
+            self._tensor(operands.b).view(type_).view(right.shape).copy_(right)
         expected = (left @ right.T).float()
         torch.cuda.synchronize()
         return expected
@@ -191,9 +191,9 @@ def build_all(args: argparse.Namespace) -> None:
     folder = Path(args.folder)
     folder.mkdir(exist_ok=True)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    wanted = list(cases(tuple(args.kinds), tuple(args.rows)))
+    selected = list(cases(tuple(args.kinds), tuple(args.rows)))
     with ProcessPoolExecutor(args.jobs) as pool:
-        jobs = [job for one in pool.map(partial(plan, settings=args.settings), wanted) for job in one]
+        jobs = [job for of_case in pool.map(partial(plan, settings=args.settings), selected) for job in of_case]
         for job, refused in zip(jobs, pool.map(partial(build, folder=folder), jobs, chunksize=2)):
             if refused:
                 print(f"{job.name} {dict(job.knobs)}: REFUSED: {refused}", flush=True)
@@ -211,19 +211,19 @@ def measure(args: argparse.Namespace) -> None:
 
     folder = Path(args.folder)
     planned: dict[Case, list[Job]] = {}
-    for each in json.loads((folder / PLAN).read_text())["jobs"]:
-        job = Job(**{**each, "case": Case(**each["case"])})
+    for entry in json.loads((folder / PLAN).read_text())["jobs"]:
+        job = Job(**{**entry, "case": Case(**entry["case"])})
         planned.setdefault(job.case, []).append(job)
     bench = Bench()
-    found = []
+    results = []
     for case, jobs in planned.items():
-        found.append(bench.measure(case, jobs, folder))
-        print(_line(found[-1]), flush=True)
-        write_result(args.result, {**header(bench.device), "cases": found})
+        results.append(bench.measure(case, jobs, folder))
+        print(_line(results[-1]), flush=True)
+        write_result(args.result, {**header(bench.device), "cases": results})
 
 
 def _best(case: dict[str, Any], places: Callable[[int], bool]) -> float:
-    return min((each["us"] for each in case["kernels"] if places(each["place"])), default=math.nan)
+    return min((kernel["us"] for kernel in case["kernels"] if places(kernel["place"])), default=math.nan)
 
 
 def _line(case: dict[str, Any]) -> str:
@@ -251,13 +251,13 @@ def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = new_parser(__doc__)
     commands = parser.add_subparsers(required=True, metavar="PART")
-    own = commands.add_parser("build", help="build the kernels")
-    own.add_argument("folder", metavar="FOLDER", help="of the bundles")
-    own.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS), help="what makes an operand")
-    own.add_argument("--rows", type=int, nargs="+", default=ROWS, metavar="M", help="rows of A")
-    own.add_argument("--settings", type=int, default=3, metavar="N", help="settings with registers (default: 3)")
-    own.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes that build")
-    own.set_defaults(run=build_all)
+    building = commands.add_parser("build", help="build the kernels")
+    building.add_argument("folder", metavar="FOLDER", help="of the bundles")
+    building.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS), help="what makes an operand")
+    building.add_argument("--rows", type=int, nargs="+", default=ROWS, metavar="M", help="rows of A")
+    building.add_argument("--settings", type=int, default=3, metavar="N", help="settings with registers (default: 3)")
+    building.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes that build")
+    building.set_defaults(run=build_all)
     timed = commands.add_parser("measure", help="time the kernels, on the GPU")
     timed.add_argument("folder", metavar="FOLDER", help="of the bundles")
     timed.add_argument("result", type=Path, nargs="?", default=RESULT, metavar="RESULT.json", help="file to write")

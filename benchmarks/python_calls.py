@@ -173,13 +173,13 @@ def measured() -> dict[str, Any]:
     import torch  # pyright: ignore[reportMissingImports]
 
     with torch.no_grad():
-        found: dict[str, Any] = {"microseconds": host_times(torch, matmul_calls(torch)), "functions": []}
+        results: dict[str, Any] = {"microseconds": host_times(torch, matmul_calls(torch)), "functions": []}
         for kind in KINDS:
             function, calls = function_calls(torch, kind)
             launches = len(function.manifest.launches)
             times = host_times(torch, calls)
-            found["functions"].append({"kind": kind, "launches": launches, "microseconds": times})
-    return found
+            results["functions"].append({"kind": kind, "launches": launches, "microseconds": times})
+    return results
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -197,8 +197,8 @@ def main() -> int:
         return 0
     with Device() as device:
         card = device.describe()
-    what = f"host time of a call in us, the least mean of {BATCHES} batches of {CALLS} calls"
-    result = {"schema_version": 2, **origin(), "card": card, "what": what, **measured()}
+    description = f"host time of a call in us, the least mean of {BATCHES} batches of {CALLS} calls"
+    result = {"schema_version": 2, **origin(), "card": card, "what": description, **measured()}
     for name, value in result["microseconds"].items():
         print(f"{name} {value:.1f}", flush=True)
     for case in result["functions"]:

@@ -26,21 +26,21 @@ _LAYOUTS = {"bmk": "row", "bkm": "column", "bkn": "row", "bnk": "column"}
 
 def _kernels(name: str) -> list[Kernel]:
     """Returns the timed kernels of batches whose matmuls have an A and a B of their own."""
-    found = []
+    kernels = []
     for problem in result(name)["problems"]:
         form = Form(problem["kind"], problem["spec"], problem["sizes"], problem["epilogue"])
         layouts = [_LAYOUTS.get(operand) for operand in form.dimensions[:2]]
         if form.kind != "batched" or None in layouts:
             continue
-        described = {letter: form.sizes[letter] for letter in "mnk"} | {"batch": form.sizes["b"], "accumulate": False}
-        described |= {"a_type": "f16", "b_type": "f16", "c_type": "f16", "acc_type": "f32"}
-        described |= {"a_layout": layouts[0], "b_layout": layouts[1]}
+        fields = {letter: form.sizes[letter] for letter in "mnk"} | {"batch": form.sizes["b"], "accumulate": False}
+        fields |= {"a_type": "f16", "b_type": "f16", "c_type": "f16", "acc_type": "f32"}
+        fields |= {"a_layout": layouts[0], "b_layout": layouts[1]}
         for setting in problem["settings"]:
             microseconds = setting["microseconds"]
-            found.append(
-                Kernel(name, described, "wgmma", (), setting["knobs"], 0, microseconds, microseconds * setting["ratio"])
+            kernels.append(
+                Kernel(name, fields, "wgmma", (), setting["knobs"], 0, microseconds, microseconds * setting["ratio"])
             )
-    return found
+    return kernels
 
 
 def _judged(kernels: list[Kernel], gpu: gpus.Gpu) -> dict[str, float]:

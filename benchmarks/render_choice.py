@@ -96,12 +96,12 @@ def _row(name: str, ratios: Sequence[float]) -> dict[str, str]:
 
 def _best(cells: list[dict[str, Any]], places: Sequence[int]) -> dict[tuple[int, int, int], float]:
     """Returns the largest ratio to cuBLAS of some choices, by problem."""
-    found: dict[tuple[int, int, int], float] = {}
+    best: dict[tuple[int, int, int], float] = {}
     for cell in cells:
         if cell["place"] in places:
             size = cell["m"], cell["n"], cell["k"]
-            found[size] = max(found.get(size, 0.0), cell["cublas_microseconds"] / cell["microseconds"])
-    return found
+            best[size] = max(best.get(size, 0.0), cell["cublas_microseconds"] / cell["microseconds"])
+    return best
 
 
 def held_out_table() -> str:
@@ -255,17 +255,17 @@ def _decode_rows(layout: str, cells: list[dict[str, Any]], rate: float) -> list[
     """Returns the rows of the table for weights in a layout; `rate` is HBM's by the data sheet, in bytes per us."""
     rows = []
     for m in sorted({cell["m"] for cell in cells}):
-        own = [cell for cell in cells if cell["m"] == m and cell["place"] in CHOICES["default"]]
-        ratios = sorted(cell["cublas_microseconds"] / cell["microseconds"] for cell in own)
+        choices = [cell for cell in cells if cell["m"] == m and cell["place"] in CHOICES["default"]]
+        ratios = sorted(cell["cublas_microseconds"] / cell["microseconds"] for cell in choices)
         rates = sorted(
             (m * cell["k"] + cell["k"] * cell["n"] + m * cell["n"]) * _DECODE_BYTES / cell["microseconds"] / rate
-            for cell in own
+            for cell in choices
         )
         rows.append(
             {
                 "weights": f"{layout}-major",
                 "rows": str(m),
-                "layers": str(len(own)),
+                "layers": str(len(choices)),
                 "of cuBLAS": f"{geometric_mean(ratios):.3f}",
                 "minimum": f"{ratios[0]:.3f}",
                 "of HBM's rate": f"{geometric_mean(rates):.3f}",
@@ -356,15 +356,18 @@ def orientations_table() -> str:
     problems = list(ratios.values())
     rows = []
     for form, name in enumerate(THIN_FORMS):
-        drawn = problems[form :: len(THIN_FORMS)]
+        of_form = problems[form :: len(THIN_FORMS)]
         best = {
-            "as it is": [max(problem[False]) for problem in drawn if problem[False]],
-            "swapped": [max(problem[True]) for problem in drawn if problem[True]],
-            "the faster one": [max(problem[False] + problem[True]) for problem in drawn],
+            "as it is": [max(problem[False]) for problem in of_form if problem[False]],
+            "swapped": [max(problem[True]) for problem in of_form if problem[True]],
+            "the faster one": [max(problem[False] + problem[True]) for problem in of_form],
         }
         rows.append(
-            {"problems": name, "": str(len(drawn))}
-            | {title: f"{geometric_mean(found):.3f} (minimum {min(found):.3f})" for title, found in best.items()}
+            {"problems": name, "": str(len(of_form))}
+            | {
+                title: f"{geometric_mean(best_ratios):.3f} (minimum {min(best_ratios):.3f})"
+                for title, best_ratios in best.items()
+            }
         )
     return table(rows)
 

@@ -14,11 +14,11 @@ from common import cells_of, result, table, where
 def elected_table() -> str:
     """Returns the times of default kernels without and with `elect_producer`, by the bytes of a k step."""
     data = result("elected_producers")
-    found: dict[tuple[int, int, int], list[dict]] = {}
+    by_size: dict[tuple[int, int, int], list[dict]] = {}
     for cell in cells_of(data):
-        found.setdefault((cell["m"], cell["n"], cell["k"]), []).append(cell)
+        by_size.setdefault((cell["m"], cell["n"], cell["k"]), []).append(cell)
     lines, ratios = [], []
-    for size, cells in found.items():
+    for size, cells in by_size.items():
         knobs = cells[0]
         times = [
             statistics.median(cell["microseconds"] for cell in cells if cell["elect_producer"] is elected)
@@ -48,12 +48,12 @@ def elected_table() -> str:
 def addresses_text() -> str:
     """Returns by how much `keep_shared_addresses` changes the times of default kernels with short k steps."""
     data = result("shared_addresses")
-    found: dict[tuple[int, int, int], dict[bool, list[float]]] = {}
+    by_size: dict[tuple[int, int, int], dict[bool, list[float]]] = {}
     for cell in cells_of(data):
         if not cell["elect_producer"]:
-            times = found.setdefault((cell["m"], cell["n"], cell["k"]), {False: [], True: []})
+            times = by_size.setdefault((cell["m"], cell["n"], cell["k"]), {False: [], True: []})
             times[cell["keep_shared_addresses"]].append(cell["microseconds"])
-    ratios = [statistics.median(times[True]) / statistics.median(times[False]) for times in found.values()]
+    ratios = [statistics.median(times[True]) / statistics.median(times[False]) for times in by_size.values()]
     faster = sum(ratio < 1 for ratio in ratios)
     return (
         f"Of {len(ratios)} default kernels with short k steps, {faster} take less time: {min(ratios):.3f} to "

@@ -40,17 +40,17 @@ def emulator_beside_profiler() -> str:
     counted, profiled = result("emulator"), result("counters")
     column = "of them from loads of fragments"
     rows = []
-    for name, found in counted["profiled"].items():
-        titles = list(found["conflicts_of_loads"])
+    for name, counts in counted["profiled"].items():
+        titles = list(counts["conflicts_of_loads"])
         for kernel in profiled["kernels"]:
-            if kernel["ablation"] != name or kernel["tile"] != found["tile"]:
+            if kernel["ablation"] != name or kernel["tile"] != counts["tile"]:
                 continue
             title = titles[kernel["variant"]]
             rows.append(
                 {
                     "ablation": name,
                     "kernel": title,
-                    "emulator": f"{found['conflicts_of_loads'][title]:,}",
+                    "emulator": f"{counts['conflicts_of_loads'][title]:,}",
                     "ncu, H200": kernel["metrics"][column],
                 }
             )
@@ -111,17 +111,17 @@ def emulator_upstream() -> str:
                 **{title: str(sum(case["status"] == status for case in of_group)) for status, title in titles.items()},
             }
         )
-    others = [
+    other_rows = [
         {"test": case["name"], "outcome": titles[case["status"]], "first finding, or reason": case["reason"]}
         for case in cases
         if case["status"] != "right"
     ]
-    return table(rows) + "\n" + table(others)
+    return table(rows) + "\n" + table(other_rows)
 
 
 def emulator_coverage() -> str:
     """Returns the ops of MLIR's dialects that are executed, and those that are left out."""
-    found = result("emulator_coverage")["dialects"]
+    dialects = result("emulator_coverage")["dialects"]
     rows = [
         {
             "dialect": name,
@@ -130,10 +130,10 @@ def emulator_coverage() -> str:
             "left out": str(len(of["left_out"])),
             "gaps": ", ".join(f"`{gap.removeprefix(f'{name}.')}`" for gap in of["missing"]) or "none",
         }
-        for name, of in found.items()
+        for name, of in dialects.items()
     ]
     reasons: dict[str, list[str]] = {}
-    for of in found.values():
+    for of in dialects.values():
         for name, reason in of["left_out"].items():
             reasons.setdefault(reason, []).append(name)
     left_out = [
@@ -148,8 +148,8 @@ def emulator_ptx() -> str:
     rows = [
         {
             "instructions": name,
-            "executed": ", ".join(f"`{known}`" for known in of["known"]) or "none",
-            "left out": ", ".join(f"`{other}`" for other in [*of["left_out"], *of["missing"]]) or "none",
+            "executed": ", ".join(f"`{op}`" for op in of["known"]) or "none",
+            "left out": ", ".join(f"`{skipped}`" for skipped in [*of["left_out"], *of["missing"]]) or "none",
         }
         for name, of in groups.items()
     ]

@@ -31,8 +31,8 @@ def sums_table() -> str:
     rows = []
     for mean in sorted({row["mean"] for row in data["rows"]}):
         for k in sorted({row["k"] for row in data["rows"]}):
-            own = [row for row in data["rows"] if (row["mean"], row["k"]) == (mean, k)]
-            by_sums = {(row["pipeline"], row["sums"]): row for row in own}
+            rows_of_k = [row for row in data["rows"] if (row["mean"], row["k"]) == (mean, k)]
+            by_sums = {(row["pipeline"], row["sums"]): row for row in rows_of_k}
             cells = {"mean of A and B": str(mean), "k": str(k)}
             cells |= {title: f"{by_sums[sums]['error']:.1e}" for sums, title in SUMS.items()}
             for sums in ("promoted", "fast"):

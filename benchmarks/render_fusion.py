@@ -37,7 +37,9 @@ def fused_table(name: str = "fused_epilogues") -> str:
             if key in present:
                 row[title] = f"{kernels[key]['ratio_spread']['median']:.3f}" if key in kernels else ""
         pairs = zip(kernels["fused"]["ratios"], kernels["plain"]["ratios"])
-        row["fused, of the plain matmul"] = f"{statistics.median(own / alone for own, alone in pairs):.3f}"
+        row["fused, of the plain matmul"] = (
+            f"{statistics.median(fused_ratio / alone for fused_ratio, alone in pairs):.3f}"
+        )
         rows.append(row)
     # Sizes whose kernels have not changed since an earlier measurement.
     days = sorted({(problem["size"], problem["date"][:10]) for problem in problems if "date" in problem})
@@ -266,14 +268,14 @@ def batch_triggers_table() -> str:
     measured = result("forms_triggers")
     parts: dict[int, list[float]] = {}
     for problem in measured["problems"]:
-        both: dict[str, dict[str, float]] = {}
+        by_trigger: dict[str, dict[str, float]] = {}
         clusters: dict[str, int] = {}
         for entry in problem["settings"]:
             knobs = dict(entry["knobs"])
             trigger, key = knobs.pop("launch_trigger"), json.dumps(knobs, sort_keys=True)
-            both.setdefault(key, {})[trigger] = entry["microseconds"]
+            by_trigger.setdefault(key, {})[trigger] = entry["microseconds"]
             clusters[key] = knobs["cluster_m"] * knobs["cluster_n"]
-        for key, times in both.items():
+        for key, times in by_trigger.items():
             parts.setdefault(clusters[key], []).append(times["exit"] / times["early"])
     rows = [
         {

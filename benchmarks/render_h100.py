@@ -36,9 +36,9 @@ def launches_table() -> str:
             "cluster": f"{cell['cluster_m']} x {cell['cluster_n']}",
             "split-K": str(cell["split_k"]),
         }
-        own = kernels.setdefault(tuple(line.values()), line | {"`early`": "", "`exit`": "", "not dependent": ""})
+        row = kernels.setdefault(tuple(line.values()), line | {"`early`": "", "`exit`": "", "not dependent": ""})
         launch = f"`{cell['launch_trigger']}`" if cell["dependent_launch"] else "not dependent"
-        own[launch] = f"{cell['cublas_microseconds'] / cell['microseconds']:.3f}"
+        row[launch] = f"{cell['cublas_microseconds'] / cell['microseconds']:.3f}"
     return table(list(kernels.values())) + f"\nRatios to cuBLAS, bf16 -> bf16. {where(data)}.\n"
 
 

@@ -39,14 +39,14 @@ def gains() -> dict[str, str]:
     if not _has("hopper_ablation"):
         return {}
     ablation, measured = ablation_of()
-    found = {}
+    gain_of_step = {}
     for before, after in zip(ablation["variants"], ablation["variants"][1:]):
         added = set(before["without"]) - set(after["without"])
         if before["pipeline"] == after["pipeline"] and added and set(after["without"]) < set(before["without"]):
             gain = [median(measured, after["name"], mode) / median(measured, before["name"], mode) for mode in MODES]
             for step in added:
-                found[step] = f"x {gain[0]:.2f}, sustained x {gain[1]:.2f} (wgmma, {ablation['size']}^3)"
-    return found
+                gain_of_step[step] = f"x {gain[0]:.2f}, sustained x {gain[1]:.2f} (wgmma, {ablation['size']}^3)"
+    return gain_of_step
 
 
 def variants_up_to_fastest() -> list[tuple[str, dict, float]]:
@@ -114,13 +114,13 @@ def sizes_of(types: str) -> tuple[dict, list[dict]]:
     paths = sorted(RESULTS.glob(f"hopper_sizes_{types}*.json"))
     if not paths:
         raise FileNotFoundError(types)
-    found, header = {}, {}
+    by_size, header = {}, {}
     for path in paths:
         header = result(path.stem)
         for measured in header["problems"]:
             problem = measured["problem"]
-            found[problem["m"], problem["n"], problem["k"]] = measured
-    return header, list(found.values())
+            by_size[problem["m"], problem["n"], problem["k"]] = measured
+    return header, list(by_size.values())
 
 
 def is_square(measured: dict) -> bool:
@@ -182,14 +182,14 @@ def sizes_table(types: str, square: bool) -> str:
         square: the squares, or else the other shapes.
     """
     header, problems = sizes_of(types)
-    rows, bad = [], []
+    rows, failures = [], []
     for measured in problems:
         if is_square(measured) != square:
             continue
         problem = measured["problem"]
         name = str(problem["m"]) if square else f"{problem['m']} x {problem['n']} x {problem['k']}"
         if not measured["modes"]:
-            bad.append(f"{name}: FAIL, not timed")
+            failures.append(f"{name}: FAIL, not timed")
             continue
         kernel = measured["kernels"]["wgmma"]
         knobs = kernel["knobs"]
@@ -205,9 +205,9 @@ def sizes_table(types: str, square: bool) -> str:
             "split-K": _split_k(knobs),
         }
         for mode in MODES:
-            own, library = rates_of(measured, mode)
+            rate, library = rates_of(measured, mode)
             row |= {
-                f"TFLOP/s, {mode}": f"{own:.0f}",
+                f"TFLOP/s, {mode}": f"{rate:.0f}",
                 f"cuBLAS, {mode}": f"{library:.0f}",
                 f"of cuBLAS, {mode}": spread_of(measured, mode),
             }
@@ -223,7 +223,7 @@ def sizes_table(types: str, square: bool) -> str:
             if measured["modes"] and is_square(measured) == square
         }
     )
-    text = table(rows) + "".join(f"\n{line}\n" for line in bad)
+    text = table(rows) + "".join(f"\n{line}\n" for line in failures)
     plot_ = f"![Speed over sizes](plots/hopper_sizes_{types}.svg)\n\n" if square else ""
     counts = " or ".join(map(str, rounds))
     return (
@@ -244,11 +244,11 @@ def summary_table() -> str:
             _, problems = sizes_of(types)
         except FileNotFoundError:
             continue
-        for title, chosen in (
+        for title, selected in (
             ("squares", [item for item in problems if is_square(item)]),
             ("other shapes", [item for item in problems if not is_square(item)]),
         ):
-            timed = [item for item in chosen if item["modes"]]
+            timed = [item for item in selected if item["modes"]]
             if not timed:
                 continue
             row = {"types": types.replace("-", " -> "), "problems": f"{len(timed)} {title}"}

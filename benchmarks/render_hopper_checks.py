@@ -36,11 +36,11 @@ def numbers_table() -> str:
         f"\nEvery kernel runs the exact, random and repeatability checks with {len(numbers['seeds'])} seeds. "
         f"{sum(map(len, numbers['refused'].values()))} combinations are refused at build time. {where(numbers)}.\n"
     )
-    for name, repeated in numbers.get("repeated", {}).items():
-        same = "PASS, all bits equal" if repeated["passed"] else "FAIL, bits differ"
+    for name, run in numbers.get("repeated", {}).items():
+        verdict = "PASS, all bits equal" if run["passed"] else "FAIL, bits differ"
         text += (
-            f"\n{name}, {repeated.get('launches', 0)} launches, "
-            f"{_problem(repeated)}, {repeated.get('blocks', '?')} blocks: {same}.\n"
+            f"\n{name}, {run.get('launches', 0)} launches, "
+            f"{_problem(run)}, {run.get('blocks', '?')} blocks: {verdict}.\n"
         )
     return text
 
@@ -63,18 +63,18 @@ def sanitizer_table() -> str:
 
 def few_rows_table() -> str:
     """Returns the gain of shrunk TMA boxes where A has few rows."""
-    few = result("hopper_few_rows")
+    measurement = result("hopper_few_rows")
     rows = [
         {
             "kernel": title,
-            "TFLOP/s": f"{rates_of(few, 'burst', str(number))[0]:.1f}",
-            "of cuBLAS": spread_of(few, "burst", str(number)),
+            "TFLOP/s": f"{rates_of(measurement, 'burst', str(number))[0]:.1f}",
+            "of cuBLAS": spread_of(measurement, "burst", str(number)),
         }
-        for number, title in enumerate(few["titles"])
+        for number, title in enumerate(measurement["titles"])
     ]
-    problem = few["problem"]
+    problem = measurement["problem"]
     return table(rows) + (
-        f"\n{problem['m']} x {problem['n']} x {problem['k']}, f16 x f16 -> f32, C = AB, bursts. {where(few)}.\n"
+        f"\n{problem['m']} x {problem['n']} x {problem['k']}, f16 x f16 -> f32, C = AB, bursts. {where(measurement)}.\n"
     )
 
 
@@ -100,9 +100,9 @@ _SHOWN = ("HGMMA", "WARPGROUP", "SYNCS", "BRA")
 
 def listing() -> str:
     """Returns the main loop in SASS, without the instructions in between."""
-    found = result("hopper_listing")
+    data = result("hopper_listing")
     lines, left_out = [], 0
-    for instruction in [*found["main_loop"], None]:
+    for instruction in [*data["main_loop"], None]:
         if instruction is not None and not any(word in instruction for word in _SHOWN):
             left_out += 1
             continue
@@ -111,11 +111,11 @@ def listing() -> str:
         left_out = 0
         if instruction is not None:
             lines.append(instruction if instruction.startswith("@") else f"      {instruction}")
-    knobs = found["knobs"]
+    knobs = data["knobs"]
     return (
-        "```\n" + "\n".join(lines) + f"\n```\n\n{found['problem']}, tile {tile_of(knobs)}, {knobs['stages']} stages, "
+        "```\n" + "\n".join(lines) + f"\n```\n\n{data['problem']}, tile {tile_of(knobs)}, {knobs['stages']} stages, "
         f"cluster {knobs['cluster_m']}x{knobs['cluster_n']}; "
-        + ", ".join(f"{tool} {version}" for tool, version in found["tools"].items())
+        + ", ".join(f"{tool} {version}" for tool, version in data["tools"].items())
         + ".\n"
     )
 

@@ -15,7 +15,7 @@ def _kinds() -> dict[tuple[str, bool], list[tuple[dict[str, Any], dict[str, Any]
     """Returns pairs of kernels without the knob and with the part that the cost model says, by kind and by whether the
     operands change from launch to launch; those that differ in `dependent_launch` only are of the first launch."""
     data = result("kept_weights")
-    found: dict[tuple[str, bool], list[tuple[dict[str, Any], dict[str, Any]]]] = {}
+    by_kind: dict[tuple[str, bool], list[tuple[dict[str, Any], dict[str, Any]]]] = {}
     first: dict[tuple[Any, ...], dict[str, Any]] = {}
     for cell in cells_of(data):
         key = (cell["m"], cell["n"], cell["k"], cell["rotated"])
@@ -24,8 +24,8 @@ def _kinds() -> dict[tuple[str, bool], list[tuple[dict[str, Any], dict[str, Any]
         elif cell["kept_weights"] and "pair" not in first[key]:
             first[key]["pair"] = True
             kind = _FEW if cell["kind"] == _FEW else "more rows"
-            found.setdefault((kind, cell["rotated"]), []).append((first[key], cell))
-    return found
+            by_kind.setdefault((kind, cell["rotated"]), []).append((first[key], cell))
+    return by_kind
 
 
 def kept_table() -> str:

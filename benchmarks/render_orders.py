@@ -47,7 +47,7 @@ def orders_table() -> str:
     """Returns the times of kernels with several orders of tiles, those in parentheses with a last group of fewer rows
     than the others, and those of the orders that the cost model chooses in bold type."""
     path = RESULTS / "orders_of_tiles.json"
-    found: dict[tuple[object, ...], dict[str, str]] = {}
+    by_form: dict[tuple[object, ...], dict[str, str]] = {}
     for kernel in kernels_of(path):
         knobs, (rows, columns) = kernel.knobs, _rows_and_columns(kernel)
         line = {
@@ -57,14 +57,14 @@ def orders_table() -> str:
             "rows x columns": f"{rows} x {columns}",
         }
         # A few were measured with fewer persistent blocks, too.
-        own = found.setdefault(
+        cells = by_form.setdefault(
             (*line.values(), knobs["persistent_blocks"]), line | dict.fromkeys(map(str, _GROUPS), "")
         )
         group = int(knobs["raster_group"])
         is_uneven = columns > 1 and rows % min(group, rows) > 0
         time = f"({kernel.microseconds:.1f})" if is_uneven else f"{kernel.microseconds:.1f}"
-        own[str(group)] = f"**{time}**" if group == _chosen_order(kernel) else time
-    lines = [line for line in found.values() if all(line[str(group)] for group in (1, 8))]
+        cells[str(group)] = f"**{time}**" if group == _chosen_order(kernel) else time
+    lines = [line for line in by_form.values() if all(line[str(group)] for group in (1, 8))]
     units = "Microseconds; ^T: swapped operands; in bold type the order that the cost model chooses"
     return table(lines) + f"\n{units}. {where(result(path.stem))}.\n"
 
@@ -75,15 +75,15 @@ def _different_loads(group: Group) -> tuple[Array, Array]:
     gpu, knobs, size = gpus.load("h200"), group.knobs, group.size
     tiles = cut(size, knobs)
     rows = tiles.rows / knobs.floats("cluster_m", 1)
-    loads, best, own = orders.different_loads(tiles, knobs, size), np.inf, knobs.values[orders.KNOB]
-    is_even = rows % np.minimum(np.asarray(own, float), rows) == 0
+    loads, best, group_rows = orders.different_loads(tiles, knobs, size), np.inf, knobs.values[orders.KNOB]
+    is_even = rows % np.minimum(np.asarray(group_rows, float), rows) == 0
     for option in _GROUPS:
         knobs.values[orders.KNOB] = np.full(knobs.count, option)
         even = rows % np.minimum(option, rows) == 0
         best = np.minimum(best, np.where(even, orders.different_loads(tiles, knobs, size), np.inf))
-    knobs.values[orders.KNOB] = own
-    held = size.operand_bytes + size.stored_bytes <= orders.HELD * gpu.l2_bytes
-    return loads / best, held & is_even & (warpgroup_launch.waves_of(tiles, knobs, gpu)[0] <= 1)
+    knobs.values[orders.KNOB] = group_rows
+    fits_l2 = size.operand_bytes + size.stored_bytes <= orders.HELD * gpu.l2_bytes
+    return loads / best, fits_l2 & is_even & (warpgroup_launch.waves_of(tiles, knobs, gpu)[0] <= 1)
 
 
 def neighbours_table() -> str:
@@ -116,12 +116,12 @@ def neighbours_table() -> str:
     ):
         chosen = kind & near & counts
         line = {"kernels": name}
-        for title, some in (
+        for title, neighbours in (
             ("the fewest", loads < _FEWEST),
             (f"up to {_MORE} times as many", (loads >= _FEWEST) & (loads < _MORE)),
             ("more", loads >= _MORE),
         ):
-            own = longer[chosen & some]
+            own = longer[chosen & neighbours]
             line[title] = f"{100 * math.expm1(own.mean()):+.1f}% ({len(own)})" if len(own) else ""
         lines.append(line)
     return table(lines)

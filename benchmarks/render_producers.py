@@ -33,8 +33,8 @@ def producers_table() -> str:
         for way, times in WAYS.items():
             head = {"made": case["kind"], "n x k": size, "by": way}
             row = rows.setdefault((case["kind"], size, way), {**head, **titles})
-            found = times(case)
-            row[f"m = {case['m']}"] = f"{min(found):.1f}" if found else ""
+            microseconds = times(case)
+            row[f"m = {case['m']}"] = f"{min(microseconds):.1f}" if microseconds else ""
     return (
         table(list(rows.values())) + "\nMicroseconds, the fastest of the settings that were measured; f16 with f32 "
         "accumulators, C of f16, scales of i4 for 128 of k. Operands rotated over 400 MB; cuBLAS multiplies a matrix "
@@ -54,7 +54,7 @@ def stored_pairs_table() -> str:
                 "m": str(case["m"]),
                 "pair, us": f"{median(pair):.1f}",
                 "two matmuls, us": f"{median(two):.1f}",
-                "pair to two": f"{median(one / other for one, other in zip(pair, two)):.2f}",
+                "pair to two": f"{median(pair_time / two_time for pair_time, two_time in zip(pair, two)):.2f}",
                 "chosen": {"pair": "pair", "two": "two matmuls"}[case["chosen"]],
             }
         )

@@ -17,7 +17,7 @@ def calls_table() -> str:
     times = measured["microseconds"]
     times |= {name: value for name, value in other["microseconds"].items() if name.startswith("nvmath.")}
     rows = [{"call": name, "us": f"{value:.1f}"} for name, value in times.items()]
-    what = measured["what"]
+    description = measured["what"]
     functions = []
     for case in measured["functions"]:
         row = {"function": case["kind"].replace("_", " "), "kernels": str(case["launches"])}
@@ -26,7 +26,7 @@ def calls_table() -> str:
             row[f"{name}, us"] = "" if value is None else f"{value:.1f}"
         functions.append(row)
     return (
-        table(rows) + f"\nOn 64 x 64 tensors of f16; {what}; `out` is given or allocated. {where(measured)}; "
+        table(rows) + f"\nOn 64 x 64 tensors of f16; {description}; `out` is given or allocated. {where(measured)}; "
         f"those of nvmath-python in an earlier run, with torch.mm at {other['microseconds']['torch.mm']:.1f} us.\n\n"
         + table(functions)
         + "\nThe same for functions of several kernels, on eight rows and widths up to 96, in bf16. `Kernels` calls "
@@ -73,7 +73,7 @@ def functions_table() -> str:
 
 def _prefill_case(case: dict[str, Any]) -> dict[str, Any]:
     """Returns a case of the attention blocks that `functions.py` measured, as one of `attention`."""
-    times = {name: median(own) for name, own in case["us"]["graph"].items()}
+    times = {name: median(samples) for name, samples in case["us"]["graph"].items()}
     return {
         "model": case["model"]["name"],
         "tokens": case["tokens"],
@@ -89,7 +89,7 @@ def attention_kernels_table() -> str:
     measured = result("attention_kernels")
     rows = []
     for case in measured["cases"]:
-        times = {name: median(own) for name, own in case["us"].items()}
+        times = {name: median(samples) for name, samples in case["us"].items()}
         row = {"heads": f"{case['groups']} x {case['heads']}"}
         row |= {name: str(case[name]) for name in ("queries", "keys")}
         row |= {"elements of a head": str(case["depth"]), "mask": "causal" if case["is_causal"] else ""}
@@ -195,7 +195,7 @@ def rows_table() -> str:
     measured = result("rows")
     rows = []
     for case in measured["cases"]:
-        times = {name: median(own) for name, own in case["us"].items()}
+        times = {name: median(samples) for name, samples in case["us"].items()}
         row = {"function": case["kind"].replace("_", " "), "rows": str(case["rows"]), "columns": str(case["columns"])}
         row |= {f"{name}, us": f"{times[name]:.1f}" for name in ("one kernel", "a kernel each", "eager")}
         rows.append({**row, "kernels otherwise": str(case["launches"]["a kernel each"])})
@@ -208,7 +208,7 @@ def elements_table() -> str:
     titles = {"sum": "sum", "factors": "factor for each row", "cast": "cast from f32", "heads": "tokens and heads"}
     rows = []
     for case in measured["cases"]:
-        times = {name: median(own) for name, own in case["us"].items()}
+        times = {name: median(samples) for name, samples in case["us"].items()}
         row = {"function": titles[case["kind"]], "rows": str(case["rows"]), "columns": str(case["columns"])}
         rows.append(row | {f"{name}, us": f"{times[name]:.2f}" for name in ("own", "eager")})
     return table(rows) + f"\nf16, medians of 7 rounds, each with CUDA graphs of 20 launches. {where(measured)}.\n"

@@ -36,7 +36,7 @@ def _names(pipeline: str) -> list[str]:
 
 def _gains() -> dict[str, str]:
     """Returns step -> its gain in the ablations, for steps that are the only difference between two variants."""
-    found: dict[str, str] = {}
+    gain_of_step: dict[str, str] = {}
     for name in ABLATIONS:
         ablation = result(f"{name}_ablation")
         without = [set(variant["without"]) for variant in ablation["variants"]]
@@ -47,10 +47,10 @@ def _gains() -> dict[str, str]:
                 if len(added) == 1:
                     gain = f"x {bursts[number] / bursts[number - 1]:.2f} ({name}, {tile})"
                     step = added.pop()
-                    found[step] = f"{found[step]}, {gain}" if step in found else gain
+                    gain_of_step[step] = f"{gain_of_step[step]}, {gain}" if step in gain_of_step else gain
     for step, gain in render_hopper.gains().items():
-        found[step] = f"{found[step]}, {gain}" if step in found else gain
-    return found
+        gain_of_step[step] = f"{gain_of_step[step]}, {gain}" if step in gain_of_step else gain
+    return gain_of_step
 
 
 def _markdown(comment: list[str]) -> str:
@@ -75,23 +75,23 @@ def _listed(pipeline: str) -> tuple[list[str], dict[str, str]]:
     """Returns the steps of a page in order, and for those that only an earlier pipeline has, that pipeline; such a step
     follows the one that it follows there."""
     steps, alone = _names(pipeline), {}
-    for other in EARLIER.get(pipeline, ()):
-        others = _names(other)
-        for step in others:
+    for earlier in EARLIER.get(pipeline, ()):
+        earlier_names = _names(earlier)
+        for step in earlier_names:
             if step not in steps:
-                steps.insert(steps.index(others[others.index(step) - 1]) + 1, step)
-                alone[step] = other
+                steps.insert(steps.index(earlier_names[earlier_names.index(step) - 1]) + 1, step)
+                alone[step] = earlier
     return steps, alone
 
 
 def _known(pipeline: str) -> dict[str, tuple[str, str]]:
     """Returns the steps that an earlier page describes: the pipeline of that page, and a link to the step there."""
-    found: dict[str, tuple[str, str]] = {}
-    for other in list(PAGES)[: list(PAGES).index(pipeline)]:
-        if PAGES[other] != PAGES[pipeline]:
-            for number, step in enumerate(_listed(other)[0], start=1):
-                found.setdefault(step, (other, f"{PAGES[other]}#{number}-{step}"))
-    return found
+    links: dict[str, tuple[str, str]] = {}
+    for earlier in list(PAGES)[: list(PAGES).index(pipeline)]:
+        if PAGES[earlier] != PAGES[pipeline]:
+            for number, step in enumerate(_listed(earlier)[0], start=1):
+                links.setdefault(step, (earlier, f"{PAGES[earlier]}#{number}-{step}"))
+    return links
 
 
 def index_text(pipeline: str) -> str:
@@ -101,12 +101,12 @@ def index_text(pipeline: str) -> str:
         pipeline: whose steps are listed in order, with those that only earlier pipelines of the page have.
     """
     steps, _ = _listed(pipeline)
-    known = _known(pipeline)
-    described = {step.name: step for chapter in (*EARLIER.get(pipeline, ()), pipeline) for step in _loaded(chapter)}
+    links = _known(pipeline)
+    step_of = {step.name: step for chapter in (*EARLIER.get(pipeline, ()), pipeline) for step in _loaded(chapter)}
     rows = []
     for number, name in enumerate(steps, start=1):
-        link = known[name][1] if name in known else f"{PAGES[pipeline]}#{number}-{name}"
-        step = described[name]
+        link = links[name][1] if name in links else f"{PAGES[pipeline]}#{number}-{name}"
+        step = step_of[name]
         cells = {"": str(number), "step": f"[{name}]({link})", "optional": "yes" if step.optimization else ""}
         rows.append({**cells, "what it does": step.summary()})
     return table(rows)
@@ -118,18 +118,18 @@ def steps_text(pipeline: str) -> str:
     Args:
         pipeline: its steps are listed in order; a step that an earlier page describes is a link to that.
     """
-    gains, known = _gains(), _known(pipeline)
+    gains, links = _gains(), _known(pipeline)
     steps, alone = _listed(pipeline)
-    described = {step.name: step for chapter in (*EARLIER.get(pipeline, ()), pipeline) for step in _loaded(chapter)}
+    step_of = {step.name: step for chapter in (*EARLIER.get(pipeline, ()), pipeline) for step in _loaded(chapter)}
     parts = []
     for number, name in enumerate(steps, start=1):
         gain = f"; gain {gains[name]}" if name in gains else ""
         title = f"## {number}. {name}\n\n"
-        if name in known:
-            other, link = known[name]
+        if name in links:
+            other, link = links[name]
             parts.append(f"{title}As in [{other}]({link}){gain}.\n")
             continue
-        step = described[name]
+        step = step_of[name]
         kind = "optimization" if step.optimization else "lowering"
         ops = ", ".join(f"`{dialect}`" for dialect in step.dialects) or "upstream ops"
         link = f"[{step.path.name}](../{step.path.relative_to(ROOT).as_posix()})"

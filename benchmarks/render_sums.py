@@ -48,10 +48,12 @@ def tiles_table() -> str:
         ("more", 105, 256, False),
         ("56 to 128, with a bias or a matrix to add", 0, 256, True),
     ):
-        own = [cell for cell in cells if least <= _sums_of_thread(cell) <= most and bool(cell["epilogue"]) == fused]
-        row = {"sums of a thread": title, "kernels": str(len(own))}
+        selected = [
+            cell for cell in cells if least <= _sums_of_thread(cell) <= most and bool(cell["epilogue"]) == fused
+        ]
+        row = {"sums of a thread": title, "kernels": str(len(selected))}
         for name, suffix in (("operands in L2", ""), ("rotated", "_rotated")):
-            ratios = sorted(cell[f"stored{suffix}"] / cell[f"sent{suffix}"] for cell in own)
+            ratios = sorted(cell[f"stored{suffix}"] / cell[f"sent{suffix}"] for cell in selected)
             row[name] = f"{geometric_mean(ratios):.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})"
         rows.append(row)
     return table(rows) + f"\nRatios stored / sent of times, in turn. {where(data)}.\n"
@@ -66,10 +68,10 @@ def fused_table() -> str:
     rows = [
         {
             "added": added,
-            "kernels": str(len(own)),
-            "stored / sent": f"{geometric_mean(own):.3f} ({min(own):.3f} to {max(own):.3f})",
+            "kernels": str(len(values)),
+            "stored / sent": f"{geometric_mean(values):.3f} ({min(values):.3f} to {max(values):.3f})",
         }
-        for added, own in ratios.items()
+        for added, values in ratios.items()
     ]
     return table(rows) + f"\nRatios of times, 1 to 32 rows, bf16 -> bf16, in turn. {where(data)}.\n"
 

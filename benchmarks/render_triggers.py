@@ -29,14 +29,14 @@ def _cells() -> list[dict[str, Any]]:
 def _pairs() -> dict[tuple[str, str], list[tuple[dict[str, Any], dict[str, Any]]]]:
     """Returns the chosen kernels with both triggers, early first, by the chosen trigger and by what it runs between."""
     cells = {(*(cell[name] for name in _KEY), cell[TRIGGER]): cell for cell in _cells()}
-    found: dict[tuple[str, str], list[tuple[dict[str, Any], dict[str, Any]]]] = {}
+    pairs: dict[tuple[str, str], list[tuple[dict[str, Any], dict[str, Any]]]] = {}
     for trigger in reversed(TRIGGERS):
         for runs in _RUNS:
             for cell in cells.values():
                 if cell["runs"] == runs and cell[TRIGGER] == trigger and WITH in cell["chosen"].split():
-                    both = [cells[(*(cell[name] for name in _KEY), each)] for each in TRIGGERS]
-                    found.setdefault((trigger, runs), []).append((both[0], both[1]))
-    return found
+                    cells_of_pair = [cells[(*(cell[name] for name in _KEY), form)] for form in TRIGGERS]
+                    pairs.setdefault((trigger, runs), []).append((cells_of_pair[0], cells_of_pair[1]))
+    return pairs
 
 
 def trigger_table() -> str:
@@ -84,8 +84,8 @@ def sequence_table() -> str:
     sequences = result(_NAME)["sequences"]
     lines = []
     for name, text in _SEQUENCES.items():
-        ratios = [one["microseconds"][name] / one["microseconds"]["early"] for one in sequences]
-        to_cublas = [one["cublas_microseconds"] / one["microseconds"][name] for one in sequences]
+        ratios = [sequence["microseconds"][name] / sequence["microseconds"]["early"] for sequence in sequences]
+        to_cublas = [sequence["cublas_microseconds"] / sequence["microseconds"][name] for sequence in sequences]
         lines.append(
             {
                 f"{len(sequences)} sequences of four products": text,

@@ -11,7 +11,7 @@ _WITH = ("xetile_mma_sync", "xetile_wgmma")  # the pipelines for NVIDIA's GPUs
 
 def _counts_row(name: str, targets: str, kernel: dict) -> dict[str, str]:
     """Returns the row of a kernel."""
-    held = kernel["accumulator_bytes"] + kernel["operand_bytes"]
+    register_bytes = kernel["accumulator_bytes"] + kernel["operand_bytes"]
     return {
         "kernel": name,
         "target": targets,
@@ -22,7 +22,7 @@ def _counts_row(name: str, targets: str, kernel: dict) -> dict[str, str]:
         "prefetches": str(kernel["step"]["prefetches"]),
         "2D stores": str(kernel["outside"]["stores"]),
         "SLM bytes": str(kernel["shared_local_memory"]),
-        "register bytes": f"{held} of {kernel['register_bytes']}",
+        "register bytes": f"{register_bytes} of {kernel['register_bytes']}",
     }
 
 

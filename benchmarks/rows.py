@@ -117,19 +117,19 @@ def measure(folder: Path, case: Case) -> dict[str, Any]:
             return torch.softmax(x, 1)
         return torch.nn.functional.rms_norm(x, (n,), weights[0], 1e-5)
 
-    wanted = eager(*(tensor.double() for tensor in tensors))
+    expected = eager(*(tensor.double() for tensor in tensors))
     out = torch.empty_like(tensors[0])
     calls: dict[str, Callable[[], object]] = {"eager": lambda: eager(*tensors)}
     launches, errors, tolerances = {}, {}, {}
     for way in WAYS:
         function: Any = stepladder.load(str(_path(folder, case, way)))
         function(*tensors, out=out)
-        errors[way] = float((out.double() - wanted).norm() / wanted.norm())
+        errors[way] = float((out.double() - expected).norm() / expected.norm())
         tolerances[way] = norm_tolerance(function.bundle)
         launches[way] = len(function.manifest.launches)
         calls[way] = lambda function=function: function(*tensors, out=out)
     times = graphs_in_turn(torch, calls)
-    print({name: round(median(own), 1) for name, own in times.items()}, file=sys.stderr, flush=True)
+    print({name: round(median(samples), 1) for name, samples in times.items()}, file=sys.stderr, flush=True)
     passed = all(error <= tolerances[way] for way, error in errors.items())
     return {
         "kind": kind,

@@ -110,7 +110,7 @@ def _sanitize(tool: str, place: Path) -> dict:
     start = time.monotonic()
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1] / "runner")}
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [
                 "compute-sanitizer",
                 "--tool",
@@ -129,11 +129,11 @@ def _sanitize(tool: str, place: Path) -> dict:
             text=True,
             timeout=SECONDS,
         )
-        output, status = done.stdout + done.stderr, done.returncode
+        output, status = process.stdout + process.stderr, process.returncode
     except subprocess.TimeoutExpired as expired:
         output, status = (expired.stdout or b"").decode(), None
-    said = [line.removeprefix("========= ").strip() for line in output.splitlines() if line.startswith("=========")]
-    summaries = [found[1] for line in said if (found := _SUMMARY.match(line))]
+    messages = [line.removeprefix("========= ").strip() for line in output.splitlines() if line.startswith("=========")]
+    summaries = [match[1] for line in messages if (match := _SUMMARY.match(line))]
     clean = bool(summaries) and all(summary.startswith("0 ") for summary in summaries)
     result = {
         "summary": summaries[-1] if summaries else "no end in time" if status is None else "no summary",
@@ -141,7 +141,7 @@ def _sanitize(tool: str, place: Path) -> dict:
         "numbers_right": status == 0,
         "seconds": round(time.monotonic() - start, 1),
     }
-    return result if clean and status == 0 else result | {"said": said[:12], "output": output.splitlines()[-12:]}
+    return result if clean and status == 0 else result | {"said": messages[:12], "output": output.splitlines()[-12:]}
 
 
 def sanitize(folder: Path, out: Path, tools: list[str]) -> None:
@@ -161,14 +161,14 @@ def sanitize(folder: Path, out: Path, tools: list[str]) -> None:
     version = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True).stdout.splitlines()
     result |= {"sanitizer": next((line for line in version if line.startswith("Version")), ""), "kernels": []}
     with ThreadPoolExecutor(PROCESSES) as pool:
-        found = {
+        futures = {
             (case, tool): pool.submit(_sanitize, tool, _folder(folder, *case[:2]))
             for tool in tools
             for case in _cases()
         }
         for name, kind, sizes in _cases():
             bundle = read_bundle(_folder(folder, name, kind))
-            reports = {tool: found[(name, kind, sizes), tool].result() for tool in tools}
+            reports = {tool: futures[(name, kind, sizes), tool].result() for tool in tools}
             result["kernels"].append(
                 {"name": name, "kind": kind, "size": list(sizes), "tools": reports} | duel.describe(bundle)
             )

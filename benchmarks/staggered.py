@@ -56,8 +56,8 @@ _MAX = 7
 
 def forms() -> list[Form]:
     """Returns the problems."""
-    known = {form.name: form for form in (*draw(COUNT, SEED), *(form for part in FIGURES.values() for form in part))}
-    return [known[name] for name in _FORMS]
+    by_name = {form.name: form for form in (*draw(COUNT, SEED), *(form for part in FIGURES.values() for form in part))}
+    return [by_name[name] for name in _FORMS]
 
 
 def build(folder: Path) -> None:
@@ -75,9 +75,9 @@ def build(folder: Path) -> None:
         with mlir_context():
             build_any(payload(form), "form.mlir", Request(PIPELINE, {"target": TARGET}, tuned=True)).write(folder / "0")
         knobs = next(
-            made["knobs"]
+            result["knobs"]
             for path in (folder / "0").rglob("manifest.json")
-            if "knobs" in (made := json.loads(path.read_text()))
+            if "knobs" in (result := json.loads(path.read_text()))
         )
         for steps in sorted({0, 1, min(knobs["stages"] - 1, _MAX)}):
             name = f"{number}_{steps}"
@@ -127,7 +127,7 @@ def measure_form(device: Device, folder: Path, form: Form, planned: dict[str, in
         measured = contest.run(BURST, 5)
     finally:
         contest.free()
-    ratios = {steps: found["ratio_spread"]["median"] for steps, found in measured["kernels"].items()}
+    ratios = {steps: entry["ratio_spread"]["median"] for steps, entry in measured["kernels"].items()}
     return {"form": form.name, "baseline": baseline, "ratios": ratios}
 
 

@@ -144,8 +144,8 @@ def _weights(torch: Any, bits: int) -> tuple[list[Any], Any]:  # noqa: ANN401
     scales = ((torch.rand(N, groups, device="cuda") + 0.5) * 2.0 ** -(bits + 5)).half()
     zeros = (torch.rand(N, groups, device="cuda") * 2 + 2 ** (bits - 1) - 1).half()
     numbers = stored if bits == 8 else torch.stack([stored & 15, stored >> 4], -1)
-    wide = (numbers.reshape(N, groups, size).half() - zeros[:, :, None]) * scales[:, :, None]
-    return [stored.view(torch.int8), scales, zeros], wide.reshape(N, K).float()
+    dequantized = (numbers.reshape(N, groups, size).half() - zeros[:, :, None]) * scales[:, :, None]
+    return [stored.view(torch.int8), scales, zeros], dequantized.reshape(N, K).float()
 
 
 def measure(folder: Path, case: Case) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def measure(folder: Path, case: Case) -> dict[str, Any]:
     torch.manual_seed(0)
     x = torch.randn(m, K, device="cuda").half()
     (b, wide_b), (g, wide_g) = (_weights(torch, bits) for _ in range(2))
-    wanted = torch.nn.functional.silu(x.float() @ wide_b.T) * (x.float() @ wide_g.T)
+    expected = torch.nn.functional.silu(x.float() @ wide_b.T) * (x.float() @ wide_g.T)
     out = torch.empty(m, N, device="cuda").half()
     calls: dict[str, Callable[[], Any]] = {}
     errors: dict[str, float] = {}
@@ -169,7 +169,7 @@ def measure(folder: Path, case: Case) -> dict[str, Any]:
         function: Any = stepladder.load(str(_path(folder, case, way)))
         calls[way] = lambda function=function: function(x, *b, *g, out=out)
         out.fill_(float("nan"))
-        errors[way] = float((calls[way]().float() - wanted).norm() / wanted.norm())
+        errors[way] = float((calls[way]().float() - expected).norm() / expected.norm())
     chosen = json.loads((folder / "chosen.json").read_text())[f"{bits}_{m}"]
     result: dict[str, Any] = {"bits": bits, "m": m, "n": N, "k": K, "chosen": chosen, "errors": errors}
     result["passed"] = all(error < TOLERANCE for error in errors.values())

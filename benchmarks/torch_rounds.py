@@ -115,13 +115,13 @@ def measure_cases(
     """
     with Device() as device:
         card = device.describe()
-    found = []
+    results = []
     for case in cases:
-        found.append(measure(case))
-        print(*(found[-1].get(name) for name in shown), flush=True)
+        results.append(measure(case))
+        print(*(results[-1].get(name) for name in shown), flush=True)
     if file:
-        write_result(file, {**origin(), "card": card, "cases": found})
-    return 0 if all(case["passed"] for case in found) else 1
+        write_result(file, {**origin(), "card": card, "cases": results})
+    return 0 if all(case["passed"] for case in results) else 1
 
 
 def bundles_parser(description: str | None) -> argparse.ArgumentParser:
@@ -145,9 +145,9 @@ def compile_to(path: Path, text: str, **knobs: Any) -> None:  # noqa: ANN401
         text: the payload.
         knobs: those that are set.
     """
-    compiled = stepladder.compile(text, target="sm_90a", **knobs)
-    assert isinstance(compiled, stepladder.Function | stepladder.Kernel)
-    compiled.save(str(path))
+    kernel = stepladder.compile(text, target="sm_90a", **knobs)
+    assert isinstance(kernel, stepladder.Function | stepladder.Kernel)
+    kernel.save(str(path))
 
 
 def main_of_bundles(

@@ -78,20 +78,20 @@ def fetch(folder: Path) -> Path | None:
     Returns:
         The folder; None, with a message, where the download fails.
     """
-    found = next(iter(folder.glob(f"{PACKAGE}*/mlir/test")), None)
-    if found is not None:
-        return found
+    tests = next(iter(folder.glob(f"{PACKAGE}*/mlir/test")), None)
+    if tests is not None:
+        return tests
     folder.mkdir(parents=True, exist_ok=True)
     if shutil.which("apt-get") is None:
         print("LLVM's tests are not downloaded: there is no apt-get", file=sys.stderr)
         return None
-    done = subprocess.run(
+    process = subprocess.run(
         ["apt-get", "source", "--download-only", "--tar-only", PACKAGE], cwd=folder, text=True, capture_output=True
     )
     archive = next(iter(folder.glob(f"{PACKAGE}_*.orig.tar.*")), None)
-    if done.returncode or archive is None:
+    if process.returncode or archive is None:
         print(
-            f"apt-get source {PACKAGE} fails; it needs a deb-src line in the sources\n{done.stderr.strip()}",
+            f"apt-get source {PACKAGE} fails; it needs a deb-src line in the sources\n{process.stderr.strip()}",
             file=sys.stderr,
         )
         return None
@@ -113,8 +113,8 @@ def entry_of(text: str) -> str:
     Args:
         text: of the test.
     """
-    found = re.search(r"\bentry_point\} = (\w+)|(?:^|\s)-e[= ](\w+)|-entry-point[= ](\w+)", text, re.MULTILINE)
-    return next(filter(None, found.groups()), "main") if found else "main"
+    match = re.search(r"\bentry_point\} = (\w+)|(?:^|\s)-e[= ](\w+)|-entry-point[= ](\w+)", text, re.MULTILINE)
+    return next(filter(None, match.groups()), "main") if match else "main"
 
 
 def passes(path: Path, printed: str) -> bool:
@@ -151,27 +151,27 @@ def run(path: Path, edited: Path | None = None) -> tuple[str, str, list[dict]]:
         findings = Path(folder) / "findings.json"
         command = [sys.executable, str(CASE), str(path), entry_of(path.read_text()), str(findings)]
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 command + ([str(edited)] if edited else []), text=True, capture_output=True, timeout=SECONDS
             )
         except subprocess.TimeoutExpired:
             return "unsupported", f"takes more than {SECONDS} s", []
-        if done.returncode == 2:
-            return "unsupported", done.stderr.splitlines()[0], []
-        found = json.loads(findings.read_text()) if findings.exists() else []
-        if done.returncode < 0 or (done.returncode and "Traceback" not in done.stderr):
-            return "unsupported", f"ended with status {done.returncode}", []
+        if process.returncode == 2:
+            return "unsupported", process.stderr.splitlines()[0], []
+        reported = json.loads(findings.read_text()) if findings.exists() else []
+        if process.returncode < 0 or (process.returncode and "Traceback" not in process.stderr):
+            return "unsupported", f"ended with status {process.returncode}", []
         text = path.read_text()
         meant = _MEANT.get(path.name, _RUNTIME_VERIFICATION if "-generate-runtime-verification" in text else set())
-        others = [finding for finding in found if finding["kind"] not in meant]
-        right = not done.returncode and passes(path, done.stdout)
-        if others:
-            first = others[0]
+        unexpected = [finding for finding in reported if finding["kind"] not in meant]
+        right = not process.returncode and passes(path, process.stdout)
+        if unexpected:
+            first = unexpected[0]
             place = first["location"].rpartition("/")[2]
-            return "found", f"{place} {first['kind']}: {first['message']}".strip(), others
+            return "found", f"{place} {first['kind']}: {first['message']}".strip(), unexpected
         if right:
-            return "right", "", found
-        return "wrong", (done.stderr.strip().splitlines() or ["other output than its CHECK lines"])[-1], found
+            return "right", "", reported
+        return "wrong", (process.stderr.strip().splitlines() or ["other output than its CHECK lines"])[-1], reported
 
 
 def passes_when_fixed(path: Path) -> bool | None:

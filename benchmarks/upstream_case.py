@@ -56,15 +56,15 @@ def scheduled(text: str, name: str) -> str:
     tool = next(filter(None, map(shutil.which, _MLIR_OPT)), None)
     if tool is None:
         raise StepladderError("the schedule of this test needs a stock mlir-opt, and there is none", location=name)
-    done = subprocess.run(
+    process = subprocess.run(
         [tool, "-", "--transform-interpreter", "--mlir-print-debuginfo"], input=text, text=True, capture_output=True
     )
-    if done.returncode:
-        raise StepladderError(f"{tool} does not apply the schedule: {done.stderr.splitlines()[0]}", location=name)
-    body = done.stdout
-    found = _SCHEDULE.search(body)
-    assert found is not None
-    start, place, depth = found.start(), found.end(), 0
+    if process.returncode:
+        raise StepladderError(f"{tool} does not apply the schedule: {process.stderr.splitlines()[0]}", location=name)
+    body = process.stdout
+    match = _SCHEDULE.search(body)
+    assert match is not None
+    start, place, depth = match.start(), match.end(), 0
     for end in range(place, len(body)):
         depth += (body[end] == "{") - (body[end] == "}")
         if depth == 0:
@@ -113,25 +113,25 @@ class _Bindings(importlib.abc.Loader):
         """Returns the module of a name."""
         rest = spec.name.removeprefix("mlir")
         if rest in ("", ".dialects"):  # their modules are found one by one
-            made = types.ModuleType(spec.name)
-            made.__path__ = []
-            return made
+            stand_in = types.ModuleType(spec.name)
+            stand_in.__path__ = []
+            return stand_in
         if rest == ".execution_engine":
             return self._engine()
         if rest == ".runtime":
-            made = types.ModuleType(spec.name)
-            vars(made).update(get_ranked_memref_descriptor=self._descriptor)
-            return made
+            stand_in = types.ModuleType(spec.name)
+            vars(stand_in).update(get_ranked_memref_descriptor=self._descriptor)
+            return stand_in
         if rest == ".passmanager":
-            made = types.ModuleType(spec.name)
+            stand_in = types.ModuleType(spec.name)
             # The emulator runs what the pass pipeline would lower.
             unused = types.SimpleNamespace(run=lambda operation: None, enable_ir_printing=lambda: None)
-            vars(made).update(PassManager=types.SimpleNamespace(parse=lambda text: unused))
-            return made
+            vars(stand_in).update(PassManager=types.SimpleNamespace(parse=lambda text: unused))
+            return stand_in
         module = importlib.import_module(self.name + rest)
         if rest == ".dialects.gpu":
-            made = types.ModuleType(spec.name)
-            vars(made).update(vars(module))
+            stand_in = types.ModuleType(spec.name)
+            vars(stand_in).update(vars(module))
             generated = importlib.import_module(f"{self.name}.dialects._gpu_ops_gen")
 
             def adapted(name: str) -> Callable[..., object]:
@@ -143,8 +143,8 @@ class _Bindings(importlib.abc.Loader):
 
                 return build
 
-            vars(made).update(wait=adapted("wait"), LaunchOp=adapted("LaunchOp"))
-            return made
+            vars(stand_in).update(wait=adapted("wait"), LaunchOp=adapted("LaunchOp"))
+            return stand_in
         return module
 
     def exec_module(self, module: types.ModuleType) -> None:

@@ -70,12 +70,12 @@ def main(args: argparse.Namespace) -> int:
 
         plugins.load_files(args.plugins)
     rows = catalog.rows(args.what, args.pipeline)
-    shown: list[dict[str, object]] = [
+    table: list[dict[str, object]] = [
         {name: str(row[name]).lower() if isinstance(row[name], bool) else row[name] for name in _COLUMNS[args.what]}
         for row in rows
     ]
     with text_for_people(args.json):
-        print_table(shown)
+        print_table(table)
     if args.json:
         write_json(args.json, rows)
     return OK
