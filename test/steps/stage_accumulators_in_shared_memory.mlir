@@ -1,7 +1,8 @@
 // The product that an elementwise op consumes gets a buffer of the accumulators' type; without such an op there is none.
 //
 // RUN: %stepladder-opt %s --pipeline mma_sync --step stage_accumulators_in_shared_memory \
-// RUN:   --set block_m=32 --set block_n=32 --set block_k=16 --set warp_m=16 --set warp_n=16 --split-input-file | FileCheck %s
+// RUN:   --set block_m=32 --set block_n=32 --set block_k=16 --set warp_m=16 --set warp_n=16 --split-input-file \
+// RUN:   --verify-diagnostics | FileCheck %s
 
 // CHECK-LABEL: func.func @consumed(
 // CHECK: [[tile:%.+]] = memref.alloc() {operand_c} : memref<32x32xf32, #gpu.address_space<workgroup>>
@@ -31,4 +32,22 @@ func.func @consumed(%A: tensor<32x16xf16>, %B: tensor<16x32xf16>, %C: tensor<32x
 func.func @product(%A: tensor<32x16xf16>, %B: tensor<16x32xf16>, %C: tensor<32x32xf32>) -> tensor<32x32xf32> {
   %p = linalg.matmul ins(%A, %B : tensor<32x16xf16>, tensor<16x32xf16>) outs(%C : tensor<32x32xf32>) -> tensor<32x32xf32>
   return %p : tensor<32x32xf32>
+}
+
+// -----
+
+// The product starts from a buffer, not from zeros.
+// expected-error@unknown {{incompatible payload operation name expected linalg.fill vs bufferization.to_tensor}}
+func.func @continued(%a: tensor<32x16xf16>, %b: tensor<16x32xf16>, %c: memref<32x32xf32>) -> tensor<32x32xf32> {
+  %start = bufferization.to_tensor %c restrict : memref<32x32xf32> to tensor<32x32xf32>
+  %sums = linalg.matmul ins(%a, %b : tensor<32x16xf16>, tensor<16x32xf16>) outs(%start : tensor<32x32xf32>)
+    -> tensor<32x32xf32>
+  %e = tensor.empty() : tensor<32x32xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%sums : tensor<32x32xf32>) outs(%e : tensor<32x32xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    %y = arith.negf %x : f32
+    linalg.yield %y : f32
+  } -> tensor<32x32xf32>
+  return %d : tensor<32x32xf32>
 }

@@ -2,7 +2,8 @@
 // to it. A and B are padded to whole tiles.
 //
 // DEFINE: %{sizes} = --set block_m=64 --set block_n=32 --set block_k=16
-// RUN: %stepladder-opt %s --pipeline wgmma --step stage_c_in_shared_memory %{sizes} --split-input-file | FileCheck %s
+// RUN: %stepladder-opt %s --pipeline wgmma --step stage_c_in_shared_memory %{sizes} --split-input-file \
+// RUN:   --verify-diagnostics | FileCheck %s
 
 // CHECK-LABEL: func.func @ragged(
 // CHECK: scf.forall
@@ -139,5 +140,16 @@ func.func @whole_from_zero(%A: tensor<64x16xf16>, %B: tensor<16x32xf16>, %C: ten
       tensor.parallel_insert_slice %sums into %out[0, 0] [64, 32] [1, 1] : tensor<64x32xf32> into tensor<64x32xf32>
     }
   } {mapping = [#gpu.block<y>]}
+  return %d : tensor<64x32xf32>
+}
+
+// -----
+
+// A matmul that is not tiled.
+// expected-error@unknown {{expected parameter to be greater than or equal to 1, got 0}}
+func.func @whole(%a: tensor<64x16xf16>, %b: tensor<16x32xf16>, %c: memref<64x32xf32>) -> tensor<64x32xf32> {
+  %start = bufferization.to_tensor %c restrict : memref<64x32xf32> to tensor<64x32xf32>
+  %d = linalg.matmul ins(%a, %b : tensor<64x16xf16>, tensor<16x32xf16>) outs(%start : tensor<64x32xf32>)
+    -> tensor<64x32xf32>
   return %d : tensor<64x32xf32>
 }

@@ -1,6 +1,7 @@
 // A k step copies the parts of A and B that there are into whole tiles of zeros, and multiplies whole tiles.
 //
-// RUN: %stepladder-opt %s --pipeline wgmma --step stage_operands_in_shared_memory --split-input-file | FileCheck %s
+// RUN: %stepladder-opt %s --pipeline wgmma --step stage_operands_in_shared_memory --split-input-file \
+// RUN:   --verify-diagnostics | FileCheck %s
 
 // CHECK: #[[depth:.+]] = affine_map<(d0) -> (-d0 + 24, 16)>
 // CHECK-LABEL: func.func @ragged(
@@ -123,4 +124,16 @@ func.func @one_step(%a: tensor<16x64xf16>, %b: tensor<32x16xf16>, %c: tensor<64x
       -> (j, k)>, affine_map<(i, j, k) -> (i, j)>]
     ins(%a_padded, %b_padded : tensor<16x64xf16>, tensor<32x16xf16>) outs(%c : tensor<64x32xf32>) -> tensor<64x32xf32>
   return %d : tensor<64x32xf32>
+}
+
+// -----
+
+// Tiles that are staged already have no paddings.
+func.func @staged(%a: memref<16x64xf16>, %b: memref<64x16xf16>, %c: tensor<16x16xf32>) -> tensor<16x16xf32> {
+  %a_tile = bufferization.to_tensor %a restrict : memref<16x64xf16> to tensor<16x64xf16>
+  %b_tile = bufferization.to_tensor %b restrict : memref<64x16xf16> to tensor<64x16xf16>
+  // expected-error@unknown {{incompatible payload operation name expected tensor.pad vs bufferization.to_tensor}}
+  %d = linalg.matmul ins(%a_tile, %b_tile : tensor<16x64xf16>, tensor<64x16xf16>) outs(%c : tensor<16x16xf32>)
+    -> tensor<16x16xf32>
+  return %d : tensor<16x16xf32>
 }

@@ -92,6 +92,10 @@ def test_split_k_refuses(upper: str, workspace: str, message: str) -> None:
             '"tc.convert_to_warpgroup_mma"(%module)',
             "tc.convert_to_warpgroup_mma: its operands are not loaded by TMA",
         ),
+        (
+            '"tc.reinterpret_elements"(%module) {old = tensor<4xf32>, new = f32}',
+            "tc.reinterpret_elements: tensor<4xf32> is no type of elements; accepted: integers and floating-point",
+        ),
     ],
 )
 def test_ops_refuse_what_requirements_of_their_steps_keep_from_them(op: str, message: str) -> None:
@@ -99,6 +103,15 @@ def test_ops_refuse_what_requirements_of_their_steps_keep_from_them(op: str, mes
         with pytest.raises(ValueError) as raised:
             apply(LAUNCH.format(upper="%c64"), op)
         assert message in str(raised.value)
+
+
+def test_matmuls_are_outlined_to_a_module() -> None:
+    op = """%f = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    "tc.outline_matmuls"(%f) {pairs = 0 : i64, dequantizing = 0 : i64, columns = 0 : i64}"""
+    with mlir_context():
+        with pytest.raises(ValueError) as raised:
+            apply(LAUNCH.format(upper="%c64"), op)
+        assert "tc.outline_matmuls: the op is a func.func; accepted: the module" in str(raised.value)
 
 
 @pytest.mark.parametrize(

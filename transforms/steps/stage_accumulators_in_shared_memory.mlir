@@ -30,9 +30,11 @@ module attributes {transform.with_named_sequence} {
     }, {
       %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
       %start = transform.get_producer_of_operand %matmul[2] : (!transform.any_op) -> !transform.any_op
-      %buffer, %ops = transform.structured.bufferize_to_allocation %start {
+      // `bufferize_to_allocation` crashes for an op that cannot be bufferized, such as one that reads a buffer.
+      %fill = transform.cast %start : !transform.any_op to !transform.op<"linalg.fill">
+      %buffer, %ops = transform.structured.bufferize_to_allocation %fill {
           memory_space = #gpu.address_space<workgroup>, memcpy_op = "linalg.copy", alloc_op = "memref.alloc"
-        } : !transform.any_op
+        } : !transform.op<"linalg.fill">
       %alloc = transform.select "memref.alloc" in %ops : (!transform.any_op) -> !transform.any_op
       transform.annotate %alloc "operand_c" : !transform.any_op
       %consumer = transform.structured.match ops{["linalg.generic"]} in %module

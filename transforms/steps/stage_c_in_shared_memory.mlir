@@ -39,6 +39,10 @@ module attributes {transform.with_named_sequence} {
     // written to C, by a copy back. One of the two handles is empty, and padding it does nothing.
     %store = transform.structured.match ops{["tensor.parallel_insert_slice"]} in %module
       : (!transform.any_op) -> !transform.any_op
+    // Without tiles, `bufferize_to_allocation` below would get an op that reads a buffer, and crash.
+    %stores = transform.num_associations %store : (!transform.any_op) -> !transform.param<i64>
+    %one = transform.param.constant 1 : i64 -> !transform.param<i64>
+    transform.match.param.cmpi ge %stores, %one : !transform.param<i64>
     %makers = transform.get_producer_of_operand %store[0] : (!transform.any_op) -> !transform.any_op
     %last = transform.merge_handles deduplicate %makers : !transform.any_op
     %consumer = transform.select "linalg.generic" in %last : (!transform.any_op) -> !transform.any_op

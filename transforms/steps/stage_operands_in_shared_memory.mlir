@@ -67,9 +67,11 @@ module attributes {transform.with_named_sequence} {
     %matmul = transform.structured.match ops{["linalg.matmul"]} in %module : (!transform.any_op) -> !transform.any_op
     %a_tiles = transform.get_producer_of_operand %matmul[0] : (!transform.any_op) -> !transform.any_op
     %a = transform.merge_handles deduplicate %a_tiles : !transform.any_op
-    %a_buffer, %a_ops = transform.structured.bufferize_to_allocation %a {
+    // `bufferize_to_allocation` crashes for an op that cannot be bufferized, such as one that reads a buffer.
+    %a_pad = transform.cast %a : !transform.any_op to !transform.op<"tensor.pad">
+    %a_buffer, %a_ops = transform.structured.bufferize_to_allocation %a_pad {
         memory_space = #gpu.address_space<workgroup>, memcpy_op = "linalg.copy", alloc_op = "memref.alloc"
-      } : !transform.any_op
+      } : !transform.op<"tensor.pad">
     %a_copy = transform.select "linalg.copy" in %a_ops : (!transform.any_op) -> !transform.any_op
     transform.annotate %a_copy "operand_a" : !transform.any_op
     %a_alloc = transform.select "memref.alloc" in %a_ops : (!transform.any_op) -> !transform.any_op
@@ -77,9 +79,10 @@ module attributes {transform.with_named_sequence} {
 
     // The same for B.
     %b = transform.get_producer_of_operand %matmul[1] : (!transform.any_op) -> !transform.any_op
-    %b_buffer, %b_ops = transform.structured.bufferize_to_allocation %b {
+    %b_pad = transform.cast %b : !transform.any_op to !transform.op<"tensor.pad">
+    %b_buffer, %b_ops = transform.structured.bufferize_to_allocation %b_pad {
         memory_space = #gpu.address_space<workgroup>, memcpy_op = "linalg.copy", alloc_op = "memref.alloc"
-      } : !transform.any_op
+      } : !transform.op<"tensor.pad">
     %b_copy = transform.select "linalg.copy" in %b_ops : (!transform.any_op) -> !transform.any_op
     transform.annotate %b_copy "operand_b" : !transform.any_op
     %b_alloc = transform.select "memref.alloc" in %b_ops : (!transform.any_op) -> !transform.any_op

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from stepladder.pipeline.definition import (
     UnknownKnobError,
     value_text,
 )
-from stepladder.pipeline.expressions import Scope, Value, evaluate
+from stepladder.pipeline.expressions import Scope, UnknownName, Value, evaluate
 from stepladder.pipeline.request import Request
 from stepladder.runtime import targets
 from stepladder.runtime.errors import StepladderError, suggest
@@ -103,8 +104,9 @@ def evaluation_scope(
         values["max_threads_per_sm"] = target.threads_per_sm
     scope = Scope({**values, **knobs}, {**pipeline.derived, **(derived or {})})
     for step in changing_steps(pipeline, without):
-        if set(step.facts) <= set(facts) and _runs(step, scope):
-            scope = scope.replace(**_changed(step, scope))
+        if set(step.facts) <= set(facts):
+            with contextlib.suppress(UnknownName):  # of a dump, which has some of the facts
+                scope = scope.replace(**_changed(step, scope)) if _runs(step, scope) else scope
     return scope
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
-from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.multi_kernel.columns import dissolve
 from stepladder.extension.lib.multi_kernel.plain_operands import (
     add_in_wide_sums,
@@ -96,6 +96,8 @@ class OutlineMatmuls(Tc.Operation, name="outline_matmuls"):
 @transform_op(OutlineMatmuls)
 def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
+    if payload.name != "builtin.module":
+        raise Refusal(payload, f"the op is a {payload.name}; accepted: the module, which gets further functions")
     function = one_function(payload)
     function.attributes["has_stages"] = ir.UnitAttr.get()
     narrow_constants(function, rewriter)

@@ -16,7 +16,8 @@ class ReinterpretElements(Tc.Operation, name="reinterpret_elements"):
 
     Operands: a handle to functions.
     Attributes: old, new; where they are equal, the op does nothing.
-    Refuses: types of different width; arithmetic on elements; constants other than zero.
+    Refuses: types other than integers and floating-point numbers, and of different width; arithmetic on elements;
+    constants other than zero.
     """
 
     target: Handle
@@ -92,6 +93,9 @@ def reinterpret_elements(payload: ir.Operation, op: ReinterpretElements, rewrite
     old, new = op.old.value, op.new.value
     if old == new:
         return
+    for type_ in (old, new):
+        if not isinstance(type_, (ir.IntegerType, ir.FloatType)):
+            raise Refusal(payload, f"{type_} is no type of elements; accepted: integers and floating-point numbers")
     if bit_width(old) != bit_width(new):
         raise Refusal(payload, f"{old} and {new} differ in width")
     for inner in walk(payload):

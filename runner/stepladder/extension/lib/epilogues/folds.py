@@ -10,16 +10,16 @@ from stepladder.extension.lib.control_flow import operations_of
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import producer, users_of
 
-# Neutral elements of folds.
+# Neutral elements of folds: 0.0 would change sums of -0.0 alone, and an infinity extrema of NaN alone.
 _NEUTRAL = {
-    "arith.addf": 0.0,
+    "arith.addf": -0.0,
     "arith.addi": 0,
     "arith.mulf": 1.0,
     "arith.muli": 1,
     "arith.maximumf": -math.inf,
-    "arith.maxnumf": -math.inf,
+    "arith.maxnumf": math.nan,
     "arith.minimumf": math.inf,
-    "arith.minnumf": math.inf,
+    "arith.minnumf": math.nan,
 }
 
 

@@ -118,10 +118,10 @@ _NEUTRAL = {
     "arith.addf": -0.0,
     "arith.addi": 0,
     "arith.maximumf": -float("inf"),
-    "arith.maxnumf": -float("inf"),
+    "arith.maxnumf": float("nan"),  # which it ignores, unless all values are NaN
     "arith.maxsi": _SMALLEST,
     "arith.minimumf": float("inf"),
-    "arith.minnumf": float("inf"),
+    "arith.minnumf": float("nan"),
     "arith.minsi": _LARGEST,
 }
 
