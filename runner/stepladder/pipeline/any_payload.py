@@ -174,8 +174,8 @@ def raised_text(text: str, name: str, function: str | None = None) -> str | None
         function: the one to compile, of several.
 
     Raises:
-        StepladderError: text that does not parse, no such function, an argument with gaps that is no part of whole rows, or as
-            `raising.raised`.
+        StepladderError: text that does not parse, no such function, an argument with gaps that is no part of
+            whole rows, or as `raising.raised`.
     """
     chosen = selected(text, name, function).function
     module = parse_payload(text, name)
