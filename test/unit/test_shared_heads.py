@@ -61,6 +61,23 @@ FORMS = {
   } -> tensor<2x6x32x24xf16>
 """
     + PRODUCT,
+    "in the contraction": HEAD
+    + """  %e = tensor.empty() : tensor<2x6x16x32xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<2x6x16x32xf32>) -> tensor<2x6x16x32xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(b, h, m, n, k) -> (b, h, m, k)>,
+      affine_map<(b, h, m, n, k) -> (b, h floordiv 3, n, k)>, affine_map<(b, h, m, n, k) -> (b, h, m, n)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%q, %k : tensor<2x6x16x24xf16>, tensor<2x2x32x24xf16>) outs(%z : tensor<2x6x16x32xf32>) {
+  ^bb0(%x: f16, %y: f16, %o: f32):
+    %0 = arith.extf %x : f16 to f32
+    %1 = arith.extf %y : f16 to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %o, %2 : f32
+    linalg.yield %3 : f32
+  } -> tensor<2x6x16x32xf32>
+  return %r : tensor<2x6x16x32xf32>
+}
+""",
     "StableHLO": """func.func @f(%q: tensor<2x6x16x24xf16>, %k: tensor<2x2x32x24xf16>) -> tensor<2x6x16x32xf32> {
   %g = stablehlo.broadcast_in_dim %k, dims = [0, 1, 3, 4] : (tensor<2x2x32x24xf16>) -> tensor<2x2x3x32x24xf16>
   %s = stablehlo.reshape %g : (tensor<2x2x3x32x24xf16>) -> tensor<2x6x32x24xf16>

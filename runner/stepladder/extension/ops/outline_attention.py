@@ -14,8 +14,7 @@ class OutlineAttention(Tc.Operation, name="outline_attention"):
     Attributes: `rows`, `columns`: queries of a block of the kernel, and keys of its tiles.
 
     Operands: a handle to a module with one public function. Other products are left as they are, and so is an attention
-    whose queries or keys are no multiples of `rows` and `columns`, or whose keys are one tile: its loop, in which tiles
-    are copied ahead, would have one iteration.
+    whose queries or keys are no multiples of `rows` and `columns`.
     """
 
     target: Handle
@@ -29,7 +28,5 @@ def outline_attention(payload: ir.Operation, op: OutlineAttention, rewriter: Rew
     for product in list(last_products(one_function(payload).regions[0].blocks[0])):
         with contextlib.suppress(Refusal):
             found = find(product)
-            queries, keys = found.shape[-2:]
-            is_whole = queries % op.rows.value == 0 and keys % op.columns.value == 0
-            if is_whole and keys > op.columns.value:
+            if found.shape[-2] % op.rows.value == 0 and found.shape[-1] % op.columns.value == 0:
                 outline(found.ops, [found.result.value], "attention", rewriter)
