@@ -1,5 +1,6 @@
 """`tc.absorb_transposes`: contractions of transposed tensors read the tensors in the order that they have."""
 
+import contextlib
 import itertools
 import math
 from collections.abc import Sequence
@@ -67,9 +68,8 @@ def _absorb(product: ir.Operation, rewriter: Rewriter) -> None:
     loops = [loops_of(map_) for map_ in maps]
     if any(len(order) < len(map_.results) for order, map_ in zip(loops, maps)):
         return  # an axis of one element, which no loop runs along
-    try:
-        taken, _ = smallest(product)
-    except Refusal:
+    taken = _layouts(product)
+    if taken is None:
         return
     batch = set(loops[0]) & set(loops[1]) & set(loops[2])
     found = [_transposed(value, taken) for value in list(product.operands)[:2]]
@@ -107,6 +107,15 @@ def _absorb(product: ir.Operation, rewriter: Rewriter) -> None:
         shape = ir.RankedTensorType(product.results[0].type).shape
         result = _merged(generic.results[0], shape, [places[loop] for loop in loops[2]])
     rewriter.replace_op(product, [result])
+
+
+def _layouts(product: ir.Operation) -> list[ir.Operation] | None:
+    """Returns the ops that the kernel of a matmul takes as layouts of whole buffers, where it takes these alone; None
+    where no kernel computes it."""
+    for columns in (False, True):
+        with contextlib.suppress(Refusal):
+            return smallest(product, columns=columns)[0]
+    return None
 
 
 def _refined(one: Sequence[int], other: Sequence[int]) -> list[int] | None:
