@@ -187,3 +187,35 @@ def test_values_of_shared_heads_are_read_where_they_are(queries: int, keys: int,
     weights /= weights.sum(axis=-1, keepdims=True)
     exact = np.einsum("bhst,bthd->bhsd", weights, wide[2]).reshape(16, queries, size)
     assert np.abs(np.asarray(function(q, k, v)).astype(np.float64) - exact).max() < 0.01
+
+
+@pytest.mark.skipif(not HAS_STABLEHLO, reason="needs torch-mlir")
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_one_query_of_heads_that_share_keys(target: str) -> None:
+    """A step of decoding: the division of the weights becomes part of the kernel of the last product."""
+    text = """func.func @f(%q: tensor<2x8x32xbf16>, %k: tensor<2x64x32xbf16>, %v: tensor<2x64x32xbf16>)
+    -> tensor<2x8x32xbf16> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.broadcast_in_dim %k, dims = [0, 2, 3] : (tensor<2x64x32xbf16>) -> tensor<2x8x64x32xbf16>
+  %1 = stablehlo.broadcast_in_dim %v, dims = [0, 2, 3] : (tensor<2x64x32xbf16>) -> tensor<2x8x64x32xbf16>
+  %2 = stablehlo.dot_general %q, %0, batching_dims = [0, 1] x [0, 1], contracting_dims = [2] x [3]
+    : (tensor<2x8x32xbf16>, tensor<2x8x64x32xbf16>) -> tensor<2x8x64xf32>
+  %3 = stablehlo.exponential %2 : tensor<2x8x64xf32>
+  %4 = stablehlo.reduce(%3 init: %zero) applies stablehlo.add across dimensions = [2]
+    : (tensor<2x8x64xf32>, tensor<f32>) -> tensor<2x8xf32>
+  %5 = stablehlo.broadcast_in_dim %4, dims = [0, 1] : (tensor<2x8xf32>) -> tensor<2x8x64xf32>
+  %6 = stablehlo.divide %3, %5 : tensor<2x8x64xf32>
+  %7 = stablehlo.convert %6 : (tensor<2x8x64xf32>) -> tensor<2x8x64xbf16>
+  %8 = stablehlo.dot_general %7, %1, batching_dims = [0, 1] x [0, 1], contracting_dims = [2] x [2]
+    : (tensor<2x8x64xbf16>, tensor<2x8x64x32xbf16>) -> tensor<2x8x32xbf16>
+  return %8 : tensor<2x8x32xbf16>
+}
+"""
+    function = stepladder.compile(text, target=target, device="emulator")
+    rng = np.random.default_rng(0)
+    shapes = [(2, 8, 32), (2, 64, 32), (2, 64, 32)]
+    q, k, v = ((rng.standard_normal(shape) * 0.3).astype(ml_dtypes.bfloat16) for shape in shapes)
+    weights = np.exp(np.einsum("bhd,bkd->bhk", q.astype(np.float64), k.astype(np.float64)))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    exact = np.einsum("bhk,bkd->bhd", weights, v.astype(np.float64))
+    assert np.abs(np.asarray(function(q, k, v)).astype(np.float64) - exact).max() < 0.01
