@@ -77,3 +77,75 @@ func.func @weights(%x: tensor<6x8xf16>, %w: tensor<7x8xf16>, %zeros: tensor<6x7x
   %r = linalg.matmul ins(%x, %b : tensor<6x8xf16>, tensor<8x7xf16>) outs(%zeros : tensor<6x7xf32>) -> tensor<6x7xf32>
   return %r : tensor<6x7xf32>
 }
+
+// -----
+
+// Keys that are repeated for the heads of queries that share them: the loop of the copies is one of the queries alone.
+// The queries are transposed too, and the axis of their heads is expanded as that of the keys is.
+//
+// CHECK-DAG: [[q:#.+]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d3, d1, d2, d5)>
+// CHECK-DAG: [[k:#.+]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d4, d1, d5)>
+// CHECK-LABEL: func.func @repeated(
+// CHECK: %[[x:.+]] = tensor.expand_shape %q {{\[\[}}0], [1], [2, 3], [4]] output_shape [2, 6, 2, 3, 8]
+// CHECK: %[[c:.+]] = tensor.expand_shape %zeros {{\[\[}}0, 1, 2], [3], [4]] output_shape [2, 2, 3, 6, 7]
+// CHECK: %[[r:.+]] = linalg.generic {indexing_maps = {{\[}}[[q]], [[k]], {{#.+}}]
+// CHECK-SAME: ins(%[[x]], %k : tensor<2x6x2x3x8xf16>, tensor<2x7x2x8xf16>) outs(%[[c]]
+// CHECK: tensor.collapse_shape %[[r]] {{\[\[}}0, 1, 2], [3], [4]]
+func.func @repeated(%q: tensor<2x6x6x8xf16>, %k: tensor<2x7x2x8xf16>, %zeros: tensor<12x6x7xf32>) -> tensor<12x6x7xf32> {
+  %0 = tensor.empty() : tensor<2x6x6x8xf16>
+  %1 = tensor.empty() : tensor<2x2x8x7xf16>
+  %2 = tensor.empty() : tensor<2x2x3x8x7xf16>
+  %t = linalg.transpose ins(%q : tensor<2x6x6x8xf16>) outs(%0 : tensor<2x6x6x8xf16>) permutation = [0, 2, 1, 3]
+  %a = tensor.collapse_shape %t [[0, 1], [2], [3]] : tensor<2x6x6x8xf16> into tensor<12x6x8xf16>
+  %u = linalg.transpose ins(%k : tensor<2x7x2x8xf16>) outs(%1 : tensor<2x2x8x7xf16>) permutation = [0, 2, 3, 1]
+  %v = linalg.broadcast ins(%u : tensor<2x2x8x7xf16>) outs(%2 : tensor<2x2x3x8x7xf16>) dimensions = [2]
+  %b = tensor.collapse_shape %v [[0, 1, 2], [3], [4]] : tensor<2x2x3x8x7xf16> into tensor<12x8x7xf16>
+  %r = linalg.batch_matmul ins(%a, %b : tensor<12x6x8xf16>, tensor<12x8x7xf16>) outs(%zeros : tensor<12x6x7xf32>)
+    -> tensor<12x6x7xf32>
+  return %r : tensor<12x6x7xf32>
+}
+
+// -----
+
+// As torch-mlir writes it: an axis of one element, along which a `linalg.generic` repeats.
+//
+// CHECK-DAG: [[v:#.+]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d5, d1, d4)>
+// CHECK-LABEL: func.func @expanded(
+// CHECK: %[[p:.+]] = tensor.expand_shape %p {{\[\[}}0, 1, 2], [3], [4]] output_shape [2, 2, 3, 6, 7]
+// CHECK: linalg.generic {indexing_maps = {{\[}}{{#[^,]+}}, [[v]], {{.*}} ins(%[[p]], %v : {{.*}}tensor<2x7x2x8xf16>)
+func.func @expanded(%p: tensor<12x6x7xf16>, %v: tensor<2x7x2x8xf16>, %zeros: tensor<12x6x8xf32>) -> tensor<12x6x8xf32> {
+  %0 = tensor.empty() : tensor<2x2x7x8xf16>
+  %1 = tensor.empty() : tensor<2x2x3x7x8xf16>
+  %t = linalg.transpose ins(%v : tensor<2x7x2x8xf16>) outs(%0 : tensor<2x2x7x8xf16>) permutation = [0, 2, 1, 3]
+  %u = tensor.expand_shape %t [[0], [1, 2], [3], [4]] output_shape [2, 2, 1, 7, 8]
+    : tensor<2x2x7x8xf16> into tensor<2x2x1x7x8xf16>
+  %w = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, 0, d3, d4)>,
+      affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3, d4)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]}
+      ins(%u : tensor<2x2x1x7x8xf16>) outs(%1 : tensor<2x2x3x7x8xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
+  } -> tensor<2x2x3x7x8xf16>
+  %b = tensor.collapse_shape %w [[0, 1, 2], [3], [4]] : tensor<2x2x3x7x8xf16> into tensor<12x7x8xf16>
+  %r = linalg.batch_matmul ins(%p, %b : tensor<12x6x7xf16>, tensor<12x7x8xf16>) outs(%zeros : tensor<12x6x8xf32>)
+    -> tensor<12x6x8xf32>
+  return %r : tensor<12x6x8xf32>
+}
+
+// -----
+
+// Copies of the rows of a matrix are no loop of the batch: they stay.
+//
+// CHECK-LABEL: func.func @rows(
+// CHECK: linalg.broadcast
+// CHECK: linalg.batch_matmul
+func.func @rows(%p: tensor<3x6x8xf16>, %v: tensor<2x3x8xf16>, %zeros: tensor<3x6x8xf32>) -> tensor<3x6x8xf32> {
+  %0 = tensor.empty() : tensor<3x2x8xf16>
+  %1 = tensor.empty() : tensor<3x2x4x8xf16>
+  %t = linalg.transpose ins(%v : tensor<2x3x8xf16>) outs(%0 : tensor<3x2x8xf16>) permutation = [1, 0, 2]
+  %w = linalg.broadcast ins(%t : tensor<3x2x8xf16>) outs(%1 : tensor<3x2x4x8xf16>) dimensions = [2]
+  %b = tensor.collapse_shape %w [[0], [1, 2], [3]] : tensor<3x2x4x8xf16> into tensor<3x8x8xf16>
+  %r = linalg.batch_matmul ins(%p, %b : tensor<3x6x8xf16>, tensor<3x8x8xf16>) outs(%zeros : tensor<3x6x8xf32>)
+    -> tensor<3x6x8xf32>
+  return %r : tensor<3x6x8xf32>
+}

@@ -142,15 +142,16 @@ def test_random_contractions(part: int) -> None:
     for number in range(part, COUNT, PARTS):
         text, features, is_matmul = random_contraction(SEED * 1_000_003 + number)
         with mlir_context():
-            if not is_matmul:
-                with pytest.raises(StepladderError, match=r"an order that is neither|a batch dimension"):
-                    expected(text)
+            try:
+                found, reference = expected(text)
+            except StepladderError as refusal:
+                assert not is_matmul and re.search("an order that is neither|a batch dimension", refusal.message), text
                 continue
-            found, reference = expected(text)
+            assert is_matmul or found.problem.has_windows, text  # matrices with a row pitch
             whole = check_step("input", text, "payload.mlir", found.problem, reference)
             assert whole.passed, f"{text}\n{features}\n{whole}"
         compiled = 0
-        for pipeline in (list(PIPELINES)[1 + number % 2], "wgmma"):
+        for pipeline in (list(PIPELINES)[1 + number % 2], "wgmma", "mma_sync"):
             with mlir_context():
                 compiled += compiled == 0 and check_last(text, pipeline, found, reference)
         assert compiled, f"{text}\n{features}"

@@ -280,13 +280,3 @@ def test_a_requirement_of_a_kernel_comes_before_the_form_of_one_kernel() -> None
             compiled()
         assert "split_k above 1 requires persistent_blocks = 0" in refused.value.message
         assert len([note for note in refused.value.notes if note.startswith("as one kernel: ")]) == 1
-
-
-def test_an_argument_with_gaps_is_the_reason_why_a_payload_is_no_function() -> None:
-    text = REDUCED_BATCH.replace("memref<2x16x32xf16>", "memref<2x16x32xf16, strided<[640, 40, 1]>>")
-    with mlir_context(), pytest.raises(StepladderError) as refused:
-        build_any(text, "payload.mlir", TARGET)
-    assert (
-        "as a function on tensors: argument 0 is memref<2x16x32xf16, strided<[640, 40, 1]>>, a buffer with gaps; "
-        "accepted: dense buffers, such as memref<2x16x40xf16>, of which memref.subview in the function takes a part"
-    ) in refused.value.notes

@@ -33,7 +33,7 @@ from stepladder.runtime.reference import (
     Slice,
 )
 from stepladder.runtime.reference_extrema import ACCEPTED_CHOICES, unknown_choice
-from stepladder.runtime.reference_operations import GATHER, OPERATIONS, PREDICATES, UNSIGNED, unsupported_reduction
+from stepladder.runtime.reference_operations import GATHER, OPERATIONS, PREDICATES, unsupported_reduction
 
 # Of a loop, each of which is written out.
 _ITERATIONS = 1024
@@ -344,8 +344,6 @@ class _Export:
         elif op.name == "linalg.index":
             attribute = ir.IntegerAttr(op.attributes["dim"]).value
         types = [self._type(value, op)[0] for value in (*op.operands, *op.results)] if known else []
-        # The evaluation holds integers in i64 with a sign.
-        known = known and not (op.name in (*UNSIGNED, "arith.uitofp") and types[0] in ("i64", "index"))
         if not rounds_to_nearest(op):
             raise _refusal(op, f"'{op.name}' with a rounding mode other than to nearest")
         is_gather = op.name == GATHER

@@ -12,7 +12,7 @@ from stepladder.payload.constants import ConstantData, constants_of, lift
 from stepladder.payload.inlining import entries, inlined
 from stepladder.payload.refusal import refuse
 from stepladder.payload.rewrites import dead_code, expansions, identities, packed_i4, shift_distances
-from stepladder.payload.windows import pitched_arguments, spread
+from stepladder.payload.windows import pitched_arguments, settle, spread
 from stepladder.runtime.errors import StepladderError
 
 # Names that PTX takes for an entry point, to which "_kernel" is added.
@@ -114,6 +114,7 @@ def _only_one(bodies: list[ir.Operation]) -> ir.Operation:
 def _rewrite(function: ir.Operation) -> None:
     """Rewrites a function to ops that pipelines take, without ops that no result depends on."""
     dead_code.eliminate(function, _may_multiply)
+    settle(function)
     expansions.expand(function)
     packed_i4.unpack(function)
     shift_distances.compute(function)

@@ -174,7 +174,8 @@ def raised_text(text: str, name: str, function: str | None = None) -> str | None
         function: the one to compile, of several.
 
     Raises:
-        StepladderError: text that does not parse, no such function, an argument with gaps, or as `raising.raised`.
+        StepladderError: text that does not parse, no such function, an argument with gaps that is no part of
+            whole rows, or as `raising.raised`.
     """
     function_name = selected(text, name, function).function
     module = parse_payload(text, name)
@@ -185,12 +186,15 @@ def raised_text(text: str, name: str, function: str | None = None) -> str | None
     if len(functions) != 1:
         return None
     expansions.expand(functions[0])
+    windows.settle(functions[0])
     windows.spread(functions[0], with_gaps=False)
-    for argument in windows.pitched_arguments(functions[0]):
+    argument = windows.slice_rows(functions[0])
+    if argument is not None:
         number, type_ = ir.BlockArgument(argument).arg_number, ir.MemRefType(argument.type)
         raise StepladderError(
-            f"argument {number} is {type_}, a buffer with gaps; accepted: dense buffers, such as "
-            f"{windows.enclosing(type_)}, of which memref.subview in the function takes a part"
+            f"argument {number} is {type_}, a buffer with gaps that is no part of whole rows; accepted: strides that "
+            f"are multiples of each other, or dense buffers, such as {windows.enclosing(type_)}, of which "
+            "memref.subview in the function takes a part"
         )
     if not raising.is_raisable(functions[0]):
         return None

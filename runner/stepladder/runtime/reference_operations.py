@@ -45,8 +45,10 @@ CASTS = (
 # An element of a value of the program, by indices.
 GATHER = "tensor.extract"
 OPERATIONS = ARITHMETIC.union(CASTS, UNSIGNED, ("arith.cmpf", "arith.cmpi", "arith.constant", "linalg.index", GATHER))
-# MLIR's encoding of the predicates: oeq to uno for floating point, eq to uge for integers.
-PREDICATES = {"arith.cmpf": range(1, 15), "arith.cmpi": range(10)}
+# MLIR's encoding of the predicates: false to true for floating point, eq to uge for integers.
+PREDICATES = {"arith.cmpf": range(16), "arith.cmpi": range(10)}
+# Those of arith.cmpf that depend on no value.
+CONSTANT_PREDICATES = (0, 15)
 
 # The ops that fold the values of reduction loops, by the function of an array that does.
 FOLDS = {

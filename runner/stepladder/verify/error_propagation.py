@@ -60,7 +60,7 @@ from stepladder.runtime.reference import (
     Slice,
     elements_of,
 )
-from stepladder.runtime.reference_operations import is_float
+from stepladder.runtime.reference_operations import CONSTANT_PREDICATES, is_float
 from stepladder.verify.arrays import Array, NumPyArrays
 from stepladder.verify.function_errors import FURTHER, as_number, of_bits, range_of, unbounded_where
 from stepladder.verify.reference_evaluation import Evaluation
@@ -315,6 +315,8 @@ class BoundedOp(StructuredOp):
                 chosen = xp.where(values[0] > 0, first, second)
                 either = abs(values[1] - values[2]) + xp.maximum(first, second)
                 return xp.where(condition > 0, either, chosen)
+            case "cmpf", _ if op.attribute in CONSTANT_PREDICATES:
+                return xp.zeros_like(errors[0] + errors[1])
             case (("cmpf" | "cmpi"), (first, second)):
                 margin = first + second
                 near = (abs(values[0] - values[1]) <= margin) & (margin > 0)

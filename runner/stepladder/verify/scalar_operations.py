@@ -21,8 +21,9 @@ _INTEGER: dict[int, Relation] = {
     8: lambda x, y: (x ^ _SIGN) > (y ^ _SIGN),
     9: lambda x, y: (x ^ _SIGN) >= (y ^ _SIGN),
 }
-# By MLIR's encoding: oeq, ogt, oge, olt, ole, one, ord, ueq, ugt, uge, ult, ule, une, uno.
+# By MLIR's encoding: false, oeq, ogt, oge, olt, ole, one, ord, ueq, ugt, uge, ult, ule, une, uno, true.
 _FLOAT: dict[int, Relation] = {
+    0: lambda x, y: (x < y) & (x > y),
     1: lambda x, y: x == y,
     2: lambda x, y: x > y,
     3: lambda x, y: x >= y,
@@ -37,6 +38,7 @@ _FLOAT: dict[int, Relation] = {
     12: lambda x, y: ~(x > y),
     13: lambda x, y: x != y,
     14: lambda x, y: (x != x) | (y != y),
+    15: lambda x, y: (x == y) | (x != y),
 }
 
 
@@ -134,7 +136,7 @@ ARITHMETIC: dict[str, Callable[..., Array]] = {
     "math.fma": lambda arrays, x, y, z: x * y + z,
 }
 
-# Ops on integers without a sign, by name.
+# Ops on integers of less than 64 bits without a sign, by name.
 UNSIGNED: dict[str, Relation] = {
     "arith.shrui": lambda x, y: x >> y,
     "arith.divui": lambda x, y: x // y,

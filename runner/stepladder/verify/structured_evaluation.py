@@ -15,6 +15,7 @@ from stepladder.runtime.reference_extrema import IndexedExtremum, indexed_extrem
 from stepladder.runtime.reference_operations import BITCAST, FLOAT_CASTS, GATHER, fold_of, is_float
 from stepladder.verify.arrays import Array, NumPyArrays
 from stepladder.verify.scalar_operations import ARITHMETIC, PREDICATES, UNSIGNED
+from stepladder.verify.wide_unsigned import WIDE_UNSIGNED, from_float, to_float
 
 # Elements of the largest temporary array: an op that is no contraction of two arrays may need all its loops at once.
 LARGEST = 1 << 30
@@ -264,6 +265,8 @@ class StructuredOp:
     def _result(self, op: Operation, operands: list[Array]) -> Array:
         operands = self._with_signs(op, operands)
         if op.name in UNSIGNED:
+            if op.type in ("i64", "index"):
+                return WIDE_UNSIGNED[op.name](self.arrays, *operands)
             return UNSIGNED[op.name](*(operand & (1 << int(op.type[1:])) - 1 for operand in operands))
         if op.name in ARITHMETIC:
             return ARITHMETIC[op.name](self.arrays, *operands)
@@ -272,6 +275,8 @@ class StructuredOp:
         (operand,) = operands
         if op.name == BITCAST:
             return self.arrays.bits(operand, op.operand_type, op.type)
+        if op.name == "arith.uitofp" and op.operand_type == "i64":
+            return to_float(self.arrays, operand, self.program.kind(op.type))
         if op.name in ("arith.extui", "arith.uitofp") and op.operand_type != "i1":
             return operand & (1 << int(op.operand_type[1:])) - 1
         return operand
@@ -282,6 +287,8 @@ class StructuredOp:
             return self.arrays.rounded(array, op.type)
         if op.type == "i1" and "bool" not in str(array.dtype):
             array = self.arrays.cast(array, "int64") & 1
+        if op.name == "arith.fptoui" and op.type == "i64":
+            return from_float(self.arrays, array)
         if is_float(op.type) or op.type in ("i1", "i64", "index") or op.name == "arith.extsi":
             return self.arrays.cast(array, self.program.kind(op.type))
         half = 1 << int(op.type[1:]) - 1

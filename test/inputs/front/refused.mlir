@@ -36,13 +36,13 @@ func.func @f(%A: tensor<64x4x96xf16>, %B: tensor<96x128xf16>) -> tensor<4x64x128
 // -----
 
 // result in an order between
-func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x4x32xf16>) -> tensor<4x64x32xf32> {
+func.func @f(%A: tensor<64x96xf32>, %B: tensor<96x4x32xf32>) -> tensor<4x64x32xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<4x64x32xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x64x32xf32>) -> tensor<4x64x32xf32>
   // refused: linalg.contract: the dimensions of B are in an order
   %p = linalg.contract indexing_maps = [affine_map<(m, i, j, k) -> (m, k)>, affine_map<(m, i, j, k) -> (k, i, j)>, affine_map<(m, i, j, k) -> (i, m, j)>]
-      ins(%A, %B : tensor<64x96xf16>, tensor<96x4x32xf16>) outs(%start : tensor<4x64x32xf32>) -> tensor<4x64x32xf32>
+      ins(%A, %B : tensor<64x96xf32>, tensor<96x4x32xf32>) outs(%start : tensor<4x64x32xf32>) -> tensor<4x64x32xf32>
   return %p : tensor<4x64x32xf32>
 }
 

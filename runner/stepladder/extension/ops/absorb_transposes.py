@@ -1,6 +1,8 @@
 """`tc.absorb_transposes`: contractions of transposed tensors read the tensors in the order that they have."""
 
+import contextlib
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +12,7 @@ from stepladder.extension.lib.multi_kernel.products import is_batch_of_vectors, 
 from stepladder.extension.lib.multi_kernel.stages import one_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
-from stepladder.mlir.linalg_ops import create_generic, indexing_maps, loops_of
+from stepladder.mlir.linalg_ops import axis_loops, create_generic, indexing_maps, loops_of
 from stepladder.mlir.reshapes import groups_of, reshaped
 from stepladder.mlir.traverse import producer
 
@@ -21,6 +23,9 @@ class AbsorbTransposes(Tc.Operation, name="absorb_transposes"):
     The loops of a dimension that consists of several axes of the tensor become a loop for each axis. Operands without
     these axes, and the result, are expanded. A transpose that the kernel of the matmul reads as a layout stays.
 
+    A tensor may be repeated along a part of the batch as well, such as keys and values for several heads of queries:
+    the loop of the copies is one that the tensor has no axis for, and so one of m or n.
+
     Operands: a handle to a module with one public function on tensors.
     """
 
@@ -29,17 +34,24 @@ class AbsorbTransposes(Tc.Operation, name="absorb_transposes"):
 
 @dataclass(frozen=True)
 class _Transposed:
-    """An operand that is a transposed tensor.
+    """An operand that is a transposed tensor, maybe repeated.
 
     Attributes:
         source: the tensor.
-        axes: of the source, for each axis of the result of the transpose.
+        axes: of the source, for each axis of what is made of it; None where that has copies.
         groups: the extents of these that each dimension of the operand consists of.
     """
 
     source: ir.Value
-    axes: list[int]
+    axes: list[int | None]
     groups: list[list[int]]
+
+    @property
+    def repeated(self) -> list[int]:
+        """The dimensions of the operand that have copies."""
+        places = itertools.count()
+        sources = [[self.axes[next(places)] for _ in group] for group in self.groups]
+        return [number for number, axes in enumerate(sources) if None in axes]
 
 
 @transform_op(AbsorbTransposes)
@@ -56,20 +68,21 @@ def _absorb(product: ir.Operation, rewriter: Rewriter) -> None:
     loops = [loops_of(map_) for map_ in maps]
     if any(len(order) < len(map_.results) for order, map_ in zip(loops, maps)):
         return  # an axis of one element, which no loop runs along
-    try:
-        kernel_ops, _ = smallest(product)
-    except Refusal:
+    kernel_ops = _layouts(product)
+    if kernel_ops is None:
         return
+    batch = set(loops[0]) & set(loops[1]) & set(loops[2])
     sources = [_transposed(value, kernel_ops) for value in list(product.operands)[:2]]
     extents: dict[int, list[int]] = {}
     for number, (item, order) in enumerate(zip(sources, loops)):
         if item is None:
             continue
-        own = dict(zip(order, item.groups))
-        if any(extents.get(loop, sizes) != sizes for loop, sizes in own.items()):
-            sources[number] = None  # another division than that of the other operand
+        own = {loop: _refined(extents.get(loop, []), sizes) for loop, sizes in zip(order, item.groups)}
+        divided = {loop: sizes for loop, sizes in own.items() if sizes is not None}
+        if len(divided) < len(own) or not {order[dimension] for dimension in item.repeated} <= batch:
+            sources[number] = None  # another division than that of the other operand, or copies of rows
         else:
-            extents |= own
+            extents |= divided
     if sources == [None, None]:
         return
     places, count = {}, 0
@@ -80,13 +93,13 @@ def _absorb(product: ir.Operation, rewriter: Rewriter) -> None:
     with ir.InsertionPoint(product), product.location:
         values, orders = [], []
         for value, order, item in zip(product.operands, loops, [*sources, None]):
-            inner = [place for loop in order for place in places[loop]]
             if item is None:
                 values.append(_expanded(value, [extents.get(loop) for loop in order]))
-                orders.append(inner)
+                orders.append([place for loop in order for place in places[loop]])
             else:
-                values.append(item.source)
-                orders.append([inner[item.axes.index(axis)] for axis in range(len(inner))])
+                read, inner = _read(item, [extents[loop] for loop in order], [places[loop] for loop in order])
+                values.append(read)
+                orders.append(inner)
         new_maps = [ir.AffineMap.get(count, 0, [ir.AffineExpr.get_dim(place) for place in order]) for order in orders]
         generic, block = create_generic(values[:2], values[2:], new_maps)
         body = product.regions[0].blocks[0]
@@ -96,18 +109,108 @@ def _absorb(product: ir.Operation, rewriter: Rewriter) -> None:
     rewriter.replace_op(product, [result])
 
 
+def _layouts(product: ir.Operation) -> list[ir.Operation] | None:
+    """Returns the ops that the kernel of a matmul takes as layouts of whole buffers, where it takes these alone; None
+    where no kernel computes it."""
+    for columns in (False, True):
+        with contextlib.suppress(Refusal):
+            return smallest(product, columns=columns)[0]
+    return None
+
+
+def _refined(one: Sequence[int], other: Sequence[int]) -> list[int] | None:
+    """Returns the finer one of two divisions of a dimension into axes; None where neither divides the other's axes.
+
+    Args:
+        one: extents of the axes, outermost first; none of a dimension that is not divided yet.
+        other: likewise, of as many elements.
+    """
+    if not one:
+        return list(other)
+    return next((list(fine) for fine, coarse in ((one, other), (other, one)) if _parts(coarse, fine)), None)
+
+
+def _parts(sizes: Sequence[int], extents: Sequence[int]) -> list[list[int]] | None:
+    """Returns the numbers of the extents that each of some axes consists of; None where they do not divide so."""
+    numbers: list[list[int]] = []
+    place = 0
+    for size in sizes:
+        part = [place]
+        while part[-1] < len(extents) - 1 and math.prod(extents[number] for number in part) < size:
+            part.append(part[-1] + 1)
+        if place >= len(extents) or math.prod(extents[number] for number in part) != size:
+            return None
+        numbers.append(part)
+        place = part[-1] + 1
+    return numbers if place == len(extents) else None
+
+
+def _read(item: _Transposed, extents: Sequence[list[int]], places: Sequence[list[int]]) -> tuple[ir.Value, list[int]]:
+    """Returns the tensor that an operand is made of, with an axis for each loop, and these loops.
+
+    Args:
+        item: the operand.
+        extents: that each of its dimensions is divided into; `places`: the loops of these.
+    """
+    sizes: dict[int, list[int]] = {}
+    loops: dict[int, list[int]] = {}
+    axes = iter(item.axes)
+    for group, own, numbers in zip(item.groups, extents, places):
+        parts = _parts(group, own)
+        assert parts is not None  # a refinement
+        for part, axis in zip(parts, axes):
+            if axis is not None:
+                sizes[axis], loops[axis] = ([values[number] for number in part] for values in (own, numbers))
+    order = range(len(sizes))
+    return _expanded(item.source, [sizes[axis] for axis in order]), [loop for axis in order for loop in loops[axis]]
+
+
 def _transposed(value: ir.Value, kernel_ops: Sequence[ir.Operation]) -> _Transposed | None:
     """Returns what an operand is transposed from; None where it is not, or where the kernel reads it as a layout."""
     op = producer(value)
     groups = [[axis] for axis in range(ir.RankedTensorType(value.type).rank)]
     if op is not None and op.name == "tensor.collapse_shape":
         groups = groups_of(op)
-        op = producer(op.operands[0])
-    if op is None or op.name != "linalg.transpose" or op in kernel_ops:
+        value = op.operands[0]
+        op = producer(value)
+    shape = ir.RankedTensorType(value.type).shape
+    axes: list[int | None] = list(range(len(shape)))
+    source = value
+    while op is not None and op not in kernel_ops and (read := _axes_read(op)) is not None:
+        axes = [None if axis is None else read[axis] for axis in axes]
+        source = op.operands[0]
+        op = producer(source)
+    is_whole = sorted(axis for axis in axes if axis is not None) == list(range(ir.RankedTensorType(source.type).rank))
+    if source == value or (op is not None and op in kernel_ops) or not is_whole:
         return None
-    shape = ir.RankedTensorType(op.results[0].type).shape
-    axes = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
-    return _Transposed(op.operands[0], axes, [[shape[axis] for axis in group] for group in groups])
+    return _Transposed(source, axes, [[shape[axis] for axis in group] for group in groups])
+
+
+def _axes_read(op: ir.Operation) -> list[int | None] | None:
+    """Returns the axis of its operand that an op reads along each axis of its result, None for copies; None for an op
+    that does more than to transpose and to repeat."""
+    if op.name == "linalg.transpose":
+        return list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
+    if op.name == "tensor.expand_shape":  # by axes of one element, along which another op repeats
+        shape = ir.RankedTensorType(op.results[0].type).shape
+        longer = [[axis for axis in group if shape[axis] > 1] for group in groups_of(op)]
+        if any(len(group) != 1 for group in longer):
+            return None
+        return [next((at for at, group in enumerate(longer) if axis in group), None) for axis in range(len(shape))]
+    if op.name != "linalg.broadcast" and (op.name != "linalg.generic" or not _copies(op)):
+        return None
+    read, written = indexing_maps(op)
+    if written != ir.AffineMap.get_identity(written.n_dims):
+        return None
+    loops = axis_loops(read)
+    return [loops.index(loop) if loop in loops else None for loop in range(written.n_dims)]
+
+
+def _copies(op: ir.Operation) -> bool:
+    """Tells whether a linalg op yields its one operand."""
+    block = op.regions[0].blocks[0]
+    (end, *others) = operations_of(block)
+    return len(op.operands) == 2 and len(op.results) == 1 and not others and end.operands[0] == block.arguments[0]
 
 
 def _expanded(value: ir.Value, extents: Sequence[list[int] | None]) -> ir.Value:

@@ -17,6 +17,7 @@ from stepladder.payload.refusal import refuse
 
 # Dimensions of a batch that a kernel stores to: TMA addresses tensors of up to five.
 _MAX_BATCH = 3
+_READ_BITS = 16
 
 
 def make_plan(trace: Trace) -> Plan:
@@ -157,11 +158,36 @@ def _operand(
     is_broadcast = bool(dimensions.batch) and not set(dimensions.batch) & set(order)
     outer = [] if is_broadcast else dimensions.batch
     if order not in (outer + rows + columns, outer + columns + rows):
+        apart = _apart(view, order, outer, rows, columns)
+        if apart is not None:
+            return apart
         raise interleaved(contraction, name, view.place.argument, order, dimensions)
     is_transposed = order != outer + rows + columns
     groups = [*([outer] if outer else []), *((columns, rows) if is_transposed else (rows, columns))]
     part = _layout(contraction.op, name, view, groups)
     return Matrix(view.place.argument, view.stored, is_transposed, is_broadcast, part)
+
+
+def _apart(
+    view: View, order: list[Digit], batch: list[Digit], rows: list[Digit], columns: list[Digit]
+) -> Matrix | None:
+    """Returns an operand of a batch that is not outermost, such as rows of all matrices: matrices with a row pitch, of
+    16-bit elements, which all pipelines that read parts of buffers read in either layout. None for others.
+
+    Args:
+        view: the operand.
+        order: the digits of the buffer, outermost first.
+        batch, rows, columns: those of each dimension.
+    """
+    assert view.place is not None  # it is an argument
+    bits, place = bits_of_name(str(view.stored)), view.window or whole_of(order)
+    if not batch or bits != _READ_BITS or {*order} != {*batch, *rows, *columns}:
+        return None
+    for is_transposed, inner in ((False, [rows, columns]), (True, [columns, rows])):
+        laid_out = place.laid_out([batch, *inner])
+        if laid_out is not None and place.has_rows([batch, *inner], bits):
+            return Matrix(view.place.argument, view.stored, is_transposed, False, Layout(*laid_out))
+    return None
 
 
 def _layout(op: ir.Operation, name: str, view: View, groups: list[list[Digit]]) -> Layout | None:

@@ -32,12 +32,18 @@ class _Factor:
     loops: list[int]
 
 
+# The attribute of a function that one kernel without matrix units computes, whatever is in it.
+WHOLE = "one_plain_kernel"
+
+
 def separate(function: ir.Operation) -> None:
     """Replaces contractions in floating point of three operands or more.
 
     Args:
-        function: a function; it is changed where there are such ops on static tensors.
+        function: a function; it is changed where there are such ops on static tensors, unless it has `WHOLE`.
     """
+    if WHOLE in function.attributes:
+        return
     for op in walk(function, "linalg.generic"):
         factors = _factors(op)
         if factors is not None:

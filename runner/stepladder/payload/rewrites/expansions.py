@@ -18,6 +18,7 @@ from stepladder.payload.rewrites import (
     index_tensors,
     inserted_scalars,
     integer_factors,
+    integer_powers,
     loop_nests,
     lowered_ops,
     parallel_loops,
@@ -69,6 +70,7 @@ _REWRITES = (
     # Functions of elements, and of their bits.
     selected_extrema.fold,
     propagated_extrema.separate,
+    integer_powers.expand,
     bit_counts.lower,
     sign_bits.replace,
     bit_views.retype,

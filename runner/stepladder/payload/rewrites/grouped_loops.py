@@ -14,6 +14,8 @@ from stepladder.mlir.linalg_ops import create_generic, indexing_maps
 from stepladder.mlir.traverse import producer, walk
 from stepladder.mlir.types import reassociation
 
+# Operands of a contraction, with that of the sums.
+_OF_PRODUCT = 3
 _QUOTIENTS = (ir.AffineFloorDivExpr, ir.AffineModExpr)
 
 
@@ -21,8 +23,9 @@ def split(function: ir.Operation) -> None:
     """Replaces the elementwise ops on static tensors whose maps have quotients or remainders of a loop by one constant
     that divides its iterations, and else loops alone.
 
-    A contraction stays: of a loop in two, one may be of one operand. So does an op on what a contraction or another
-    reduction computes: operands of epilogues are rows or columns.
+    Of contractions, those are replaced of which one operand reads quotients of a loop of the batch, such as the keys
+    that several heads of queries share. Others stay: of a loop in two, one may be of one operand. So does an op on what
+    a contraction or another reduction computes: operands of epilogues are rows or columns.
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -36,7 +39,7 @@ def _group(op: ir.Operation) -> tuple[int, int] | None:
     """Returns a loop and the size of its groups; None where there is none, or an index of a loop is read."""
     types = [operand.type for operand in op.operands]
     is_static = all(isinstance(type_, ir.RankedTensorType) and type_.has_static_shape for type_ in types)
-    if not is_static or not _is_elementwise_on_arguments(op) or walk(op, "linalg.index") or len(op.results) != 1:
+    if not is_static or walk(op, "linalg.index") or len(op.results) != 1:
         return None
     maps = indexing_maps(op)
     items = [item for map_ in maps for item in map_.results]
@@ -57,6 +60,8 @@ def _group(op: ir.Operation) -> tuple[int, int] | None:
     ):
         return None
     loop, size = min((loop, size) for loop, size in found if loop is not None and size is not None)
+    if not (_reads_shared_batch(op, loop) if _reduces(op) else _is_elementwise_on_arguments(op)):
+        return None
     is_whole = loop in sizes and 1 < size < sizes[loop] and sizes[loop] % size == 0
     return (loop, size) if is_whole and not _quotients_in(maps[-1]) else None
 
@@ -71,6 +76,24 @@ def _is_elementwise_on_arguments(op: ir.Operation) -> bool:
         pending += [source for source in dict.fromkeys(sources) if source not in seen]
         seen.update(sources)
     return True
+
+
+def _reads_shared_batch(op: ir.Operation, loop: int) -> bool:
+    """Tells whether an op has two operands, of which one and the result have a loop, and one its quotients."""
+    reads = [
+        [item for item in map_.results if not isinstance(item, ir.AffineConstantExpr)] for map_ in indexing_maps(op)
+    ]
+    whole = [[item.position for item in items if isinstance(item, ir.AffineDimExpr)] for items in reads]
+    parts = [[_loop(item) for item in items if isinstance(item, _QUOTIENTS)] for items in reads]
+    if len(reads) != _OF_PRODUCT or loop not in whole[2]:
+        return False
+    return any(
+        loop in whole[place]
+        and loop not in parts[place]
+        and parts[1 - place] == [loop]
+        and loop not in whole[1 - place]
+        for place in (0, 1)
+    )
 
 
 def _reduces(op: ir.Operation) -> bool:

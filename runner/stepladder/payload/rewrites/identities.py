@@ -63,16 +63,17 @@ def _folds(op: ir.Operation) -> bool:
 def _copy_constants(op: ir.Operation) -> bool:
     """Copies the constants that the body of an op takes from outside of it to the block of the op. Returns whether it
     takes nothing else from there."""
-    body = op.regions[0].blocks[0]
-    for inner in body.operations:
+    _, *nested = walk(op)
+    blocks = [block for each in (op, *nested) for region in each.regions for block in region.blocks]
+    inside = {value for owner in nested for value in owner.results}
+    inside |= {value for block in blocks for value in block.arguments}
+    for inner in nested:
         for number, value in enumerate(inner.operands):
-            source = producer(value)
-            if source is None and value not in list(body.arguments):
-                return False
-            if source is None or source.block == body:
+            if value in inside:
                 continue
-            if source.name != "arith.constant":
+            source = producer(value)
+            if source is None or source.name != "arith.constant":
                 return False
             with ir.InsertionPoint(op):
-                inner.operation.operands[number] = source.clone().operation.results[0]
+                inner.operands[number] = source.clone().operation.results[0]
     return True

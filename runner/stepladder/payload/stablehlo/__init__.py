@@ -18,6 +18,7 @@ from stepladder.payload.stablehlo import (
     control_flow,
     functions,
     orders,
+    powers,
     reductions,
     scatters,
     slices,
@@ -104,6 +105,7 @@ def _rewrite(module: ir.Module) -> None:
     _drop_empty(module)
     algorithms.rewrite(module)
     reductions.rewrite_unsigned_places(module)
+    powers.rewrite(module)
     unsigned.rewrite(module)
     functions.rewrite(module)
     orders.rewrite(module)

@@ -9,6 +9,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.text import text_of
 from stepladder.mlir.traverse import callee_of, producer, walk
 from stepladder.mlir.windows import CAST
+from stepladder.payload.rewrites.computed_factors import WHOLE
 from stepladder.payload.signature import set_signature
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.run import Run
@@ -58,7 +59,10 @@ def stage_texts(run: Run) -> dict[str, str]:
         name = ir.StringAttr(function.attributes["sym_name"]).value
         alone = as_payload(function, keeps_marks=not is_matmul(name))
         # Equal kernels have one name, so that they are compiled once.
-        walk(alone, "func.func")[0].attributes["sym_name"] = ir.StringAttr.get(name.rpartition("_")[0])
+        stage = walk(alone, "func.func")[0]
+        stage.attributes["sym_name"] = ir.StringAttr.get(name.rpartition("_")[0])
+        if not is_matmul(name):
+            stage.attributes[WHOLE] = ir.UnitAttr.get(stage.context)
         texts[name] = text_of(alone)
     return texts
 

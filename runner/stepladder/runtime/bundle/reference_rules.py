@@ -15,7 +15,6 @@ from stepladder.runtime.reference_operations import (
     GATHER,
     OPERATIONS,
     PREDICATES,
-    UNSIGNED,
     is_float,
 )
 
@@ -125,8 +124,6 @@ def _operands_problem(name: str, types: Sequence[str]) -> str | None:
         return None
     if len(set(types)) > 1:
         return "of one type"
-    if name in UNSIGNED and width_of(types[0] if not is_float(types[0]) else "i64") == 64:
-        return "integers of less than 64 bits"
     wants_float = name == "arith.cmpf" or (name.startswith("math.") and name != "math.absi") or name.endswith("f")
     if wants_float != is_float(types[0]):
         return "floating-point numbers" if wants_float else "integers"
@@ -139,8 +136,6 @@ def _cast_problem(name: str, operand: str) -> str | None:
     wants_float = _CAST_KINDS.get(name, (False, False))[0]
     if wants_float != is_float(operand):
         return "a floating-point number" if wants_float else "an integer"
-    if name == "arith.uitofp" and width_of(operand) == 64:
-        return "an integer of less than 64 bits"
     if name in (*_WIDER, _NARROWER) and operand == "index":
         return "an integer of a width"
     return None

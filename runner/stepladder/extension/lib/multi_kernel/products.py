@@ -133,7 +133,8 @@ def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value, columns: bool = 
     Args:
         ops: of one block, with a matmul.
         results: the values of them that the kernel writes.
-        columns: whether kernels write a C whose rows have a pitch, as heads that are merged behind rows do.
+        columns: whether kernels read A and B and write C where rows have a pitch, as those of heads that are merged
+            behind rows do.
 
     Returns:
         What the front refuses; None where it accepts them.
@@ -151,7 +152,7 @@ def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value, columns: bool = 
         return refusal
     if matmul.problem.c_window is not None and not columns:
         return StepladderError("C has a pitch between its rows, and the pipelines write whole buffers")
-    if matmul.facts()["read_windows"] and not _reads_parts(matmul):
+    if matmul.facts()["read_windows"] and not (columns and _reads_parts(matmul)):
         return StepladderError("A or B is a part of a buffer that the pipelines do not read in place")
     if _ELIDED not in text:
         _accepted[text, columns] = None

@@ -1,0 +1,94 @@
+"""Batches that A and B have inside, as `mbk` and `kbn`: kernels read matrices with a row pitch, and none transposes
+them."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import stepladder
+
+pytestmark = pytest.mark.usefixtures("needs_ptxas")
+
+SIZES = {"b": 3, "m": 33, "n": 40, "k": 24}
+
+
+def product(a: str, b: str, c: str, element: str = "f16") -> str:
+    """Returns a contraction whose operands have axes in some orders."""
+    given, made = (
+        [f"{'x'.join(str(SIZES[axis]) for axis in axes)}x" for axes in (a, b)],
+        "x".join(str(SIZES[axis]) for axis in c),
+    )
+    maps = ", ".join(f"affine_map<(b, m, n, k) -> ({', '.join(axes)})>" for axes in (a, b, c))
+    return f"""func.func @f(%A: tensor<{given[0]}{element}>, %B: tensor<{given[1]}{element}>) -> tensor<{made}xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<{made}xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<{made}xf32>) -> tensor<{made}xf32>
+  %r = linalg.contract indexing_maps = [{maps}] ins(%A, %B : tensor<{given[0]}{element}>, tensor<{given[1]}{element}>)
+      outs(%z : tensor<{made}xf32>) -> tensor<{made}xf32>
+  return %r : tensor<{made}xf32>
+}}
+"""
+
+
+def exact(a: np.ndarray, b: np.ndarray, axes: str) -> np.ndarray:
+    return np.einsum(axes, a.astype(np.float64), b.astype(np.float64))
+
+
+@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
+@pytest.mark.parametrize("a, b", list(itertools.product(["mbk", "bmk"], ["kbn", "nbk"])))
+def test_batches_inside_are_read_where_they_are(a: str, b: str, target: str) -> None:
+    kernel = stepladder.compile(product(a, b, "bmn"), target=target, device="emulator")
+    assert isinstance(kernel, stepladder.Kernel)
+    problem = kernel.manifest.problem
+    assert problem.b_window is not None and (problem.a_window is not None) == (a == "mbk")
+    assert not kernel.manifest.front
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-2, 3, [SIZES[axis] for axis in axes]).astype(np.float16) for axes in (a, b))
+    np.testing.assert_array_equal(np.asarray(kernel(x, y)), exact(x, y, f"{a},{b}->bmn"))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize(
+    "a, element, sizes", [("mbk", "f32", {}), ("mbk", "f16", {"k": 25})], ids=["f32", "rows that are not aligned"]
+)
+def test_other_elements_and_rows_are_copied(
+    a: str, element: str, sizes: dict[str, int], target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for axis, size in sizes.items():
+        monkeypatch.setitem(SIZES, axis, size)
+    function = stepladder.compile(product(a, "bkn", "bmn", element), target=target, device="emulator")
+    assert isinstance(function, stepladder.Function)
+    rng = np.random.default_rng(0)
+    kind = {"f32": np.float32, "f16": np.float16}[element]
+    x, y = (rng.integers(-2, 3, [SIZES[axis] for axis in axes]).astype(kind) for axes in (a, "bkn"))
+    np.testing.assert_array_equal(np.asarray(function(x, y)), exact(x, y, f"{a},bkn->bmn"))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_a_kernel_of_a_function_reads_them_too(target: str) -> None:
+    """Two products of one A, and one that is both operands: each is one kernel, and no other one copies."""
+    x, w = "tensor<32x3x24xf16>", "tensor<24x3x40xf16>"
+    maps = ("(m, b, k)", "(k, b, n)", "(b, m, n)"), ("(m, b, k)", "(n, b, k)", "(b, m, n)")
+    own = [", ".join(f"affine_map<(b, m, n, k) -> {axes}>" for axes in item) for item in maps]
+    text = f"""func.func @f(%A: {x}, %B: {w}) -> (tensor<3x32x40xf32>, tensor<3x32x32xf32>) {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3x32x40xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<3x32x40xf32>) -> tensor<3x32x40xf32>
+  %p = linalg.contract indexing_maps = [{own[0]}] ins(%A, %B : {x}, {w}) outs(%z : tensor<3x32x40xf32>)
+    -> tensor<3x32x40xf32>
+  %d = tensor.empty() : tensor<3x32x32xf32>
+  %y = linalg.fill ins(%zero : f32) outs(%d : tensor<3x32x32xf32>) -> tensor<3x32x32xf32>
+  %q = linalg.contract indexing_maps = [{own[1]}] ins(%A, %A : {x}, {x}) outs(%y : tensor<3x32x32xf32>)
+    -> tensor<3x32x32xf32>
+  return %p, %q : tensor<3x32x40xf32>, tensor<3x32x32xf32>
+}}
+"""
+    function = stepladder.compile(text, target=target, device="emulator")
+    assert isinstance(function, stepladder.Function)
+    assert [launch.kernel for launch in function.manifest.launches] == [None, None]
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((32, 3, 24), (24, 3, 40)))
+    first, second = function(a, b)
+    np.testing.assert_array_equal(np.asarray(first), exact(a, b, "mbk,kbn->bmn"))
+    np.testing.assert_array_equal(np.asarray(second), exact(a, a, "mbk,nbk->bmn"))
