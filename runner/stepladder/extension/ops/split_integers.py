@@ -94,7 +94,7 @@ def _factors_of(product: ir.Operation) -> tuple[_Factor, _Factor] | None:
     inner = producer(terms[0]) if len(terms) == 1 else None
     if inner is None or inner.name != "arith.muli" or zero_points.factors_of(item) is not None:
         return None
-    arguments: list[ir.Value] = [*item.block.arguments][: len(item.inputs)]
+    arguments: Sequence[ir.Value] = list(item.block.arguments)[: len(item.inputs)]
     found: dict[int, _Factor] = {}  # by the number of the operand: a body may multiply them in either order
     casts = 0
     for operand in inner.operands:
