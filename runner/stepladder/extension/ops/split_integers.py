@@ -94,7 +94,7 @@ def _factors_of(product: ir.Operation) -> tuple[_Factor, _Factor] | None:
     inner = producer(terms[0]) if len(terms) == 1 else None
     if inner is None or inner.name != "arith.muli" or zero_points.factors_of(item) is not None:
         return None
-    arguments: Sequence[ir.Value] = list(item.block.arguments)[: len(item.inputs)]
+    arguments = list(item.block.arguments)[: len(item.inputs)]
     found: dict[int, _Factor] = {}  # by the number of the operand: a body may multiply them in either order
     casts = 0
     for operand in inner.operands:
@@ -103,10 +103,10 @@ def _factors_of(product: ir.Operation) -> tuple[_Factor, _Factor] | None:
             names.append(cast.name)
             value = cast.operands[0]
         bits = _bits(value)
-        if len(set(names)) > 1 or value not in arguments or bits is None or bits > _WIDEST_BITS:
+        place = next((number for number, argument in enumerate(arguments) if argument == value), None)
+        if len(set(names)) > 1 or place is None or bits is None or bits > _WIDEST_BITS:
             return None
         casts += len(names)
-        place = arguments.index(value)
         found[place] = _Factor(item.inputs[place], bits, _UNSIGNED not in names)
     sums = _bits(item.yields[0])
     is_plain = len(found) == len(item.inputs) and len(item.body) == casts + 2
