@@ -25,7 +25,7 @@ def less(x: Array, y: Array) -> Array:
 
 
 def to_float(arrays: NumPyArrays, x: Array, kind: str) -> Array:
-    """Returns the numbers in floating point, rounded once.
+    """Returns the numbers in floating point: in float64 rounded once, in float32 up to twice.
 
     Args:
         arrays: what computes.
