@@ -28,7 +28,9 @@ def interrupt_in_time(frame: FrameType, event: str, argument: object) -> None:
 
 
 from stepladder.cli.entry import stepladder_opt
+from stepladder.cli.supervision import IN_PROCESS
 
+os.environ[IN_PROCESS] = "1"
 sys.setprofile(interrupt_in_time)
 status = stepladder_opt()
 sys.setprofile(None)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 from stepladder.cli.guard import run_process
+from stepladder.cli.supervision import supervised
+
+# Commands that run MLIR over the user's IR, and use no GPU: a profiler of kernels sees the process that it starts.
+_SUPERVISED = frozenset({"compile", "emulate", "explain"})
 
 
 def stepladder() -> int:
@@ -13,7 +19,7 @@ def stepladder() -> int:
 
         return main()
 
-    return run_process(command)
+    return run_process(lambda: supervised(command) if _SUPERVISED.intersection(sys.argv[1:2]) else command())
 
 
 def stepladder_opt() -> int:
@@ -24,4 +30,4 @@ def stepladder_opt() -> int:
 
         return main()
 
-    return run_process(command)
+    return run_process(lambda: supervised(command))

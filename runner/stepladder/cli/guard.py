@@ -11,6 +11,7 @@ import io
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 
@@ -19,7 +20,11 @@ from stepladder.runtime.errors import BAD_INPUT, StepladderError, reason
 INTERRUPTED = 128 + 2  # as a shell reports SIGINT
 BROKEN_PIPE = 128 + 13  # and SIGPIPE
 
+# Seconds within which interrupts are one: of the keyboard, and the same one as a process that waits passes it on.
+_SAME_INTERRUPT = 0.2
+
 _is_interrupted = False
+_interrupted_at = 0.0
 
 
 def run_process(command: Callable[[], int]) -> int:
@@ -103,10 +108,13 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     Ends the process at once where modules are being imported, as native ones that meet an exception while they
     initialize end in a segmentation fault, and where a second interrupt comes.
     """
-    global _is_interrupted
+    global _is_interrupted, _interrupted_at
+    now = time.monotonic()
+    if _is_interrupted and now - _interrupted_at < _SAME_INTERRUPT:
+        return
     if _is_interrupted:
         _end_interrupted()
-    _is_interrupted = True
+    _is_interrupted, _interrupted_at = True, now
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             _end_interrupted()

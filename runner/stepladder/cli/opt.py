@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stepladder import __version__
 from stepladder.cli import split_input, verify_diagnostics
-from stepladder.cli.guard import guarded, imports, run_process
+from stepladder.cli.guard import guarded, imports
 from stepladder.cli.options import (
     Formatter,
     Parser,
@@ -280,4 +280,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run_process(main))
+    from stepladder.cli.entry import stepladder_opt
+
+    sys.exit(stepladder_opt())

@@ -16,6 +16,7 @@ from stepladder.mlir.unreadable import check_readable
 from stepladder.mlir.xetile import dialect as xetile
 from stepladder.payload import stablehlo
 from stepladder.payload.binding import bind, computes_shapes
+from stepladder.runtime import activity
 from stepladder.runtime.errors import StepladderError
 
 _SIGN_IN_TYPE = re.compile(r"but got '([su]i\d+)'")
@@ -56,7 +57,8 @@ def parse_payload(text: str, name: str) -> ir.Module:
     check_nesting(text, name)
     check_readable(text, name)
     try:
-        module = ir.Module.parse(text)
+        with activity.during(f"the parser, at {name}"):
+            module = ir.Module.parse(text)
     except ir.MLIRError as error:
         messages = diagnostics.from_error(error)
         first = messages[0] if messages else diagnostics.Diagnostic("", "not MLIR")

@@ -68,7 +68,7 @@ def _unknown(pipeline: Pipeline, name: str) -> UnknownKnobError:
         f"pipeline '{pipeline.name}' has no knob '{name}'{suggest(name, list(pipeline.knobs))}",
         f"none of the pipelines has the knob '{name}'{suggest(name, [*pipeline.knobs, *OF_FUNCTIONS])}",
         name,
-        notes=[f"its knobs are: {', '.join(pipeline.knobs)}"],
+        notes=[f"its knobs are: {', '.join(pipeline.knobs) or 'none'}"],
     )
 
 

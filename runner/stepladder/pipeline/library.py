@@ -216,7 +216,7 @@ def _check_names(pipeline: Pipeline, step: Step) -> None:
                 f"step '{step.name}' has the knob '{name}' in `left_out`, and pipeline "
                 f"'{pipeline.name}' has no such knob{suggest(name, list(pipeline.knobs))}",
                 location=location,
-                notes=[f"its knobs are: {', '.join(pipeline.knobs)}"],
+                notes=[f"its knobs are: {', '.join(pipeline.knobs) or 'none'}"],
             )
         # A number need not be among the options: with a step left out, a knob may hold what no step could run with.
         if type(value) is not type(knob.default) or (isinstance(value, str) and not knob.accepts(value)):

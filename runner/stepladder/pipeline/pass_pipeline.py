@@ -7,6 +7,7 @@ from stepladder.mlir.bindings import ir, passmanager
 from stepladder.mlir.nesting import check_nesting
 from stepladder.mlir.text import text_of
 from stepladder.pipeline.context import parse_payload
+from stepladder.runtime import activity
 from stepladder.runtime.errors import FAILED, StepladderError
 
 
@@ -31,7 +32,8 @@ def run_pass_pipeline(text: str, name: str, pass_pipeline: str) -> str:
             notes=["for example: --pass-pipeline='builtin.module(canonicalize,cse)'"],
         ) from None
     try:
-        passes.run(module.operation)
+        with activity.during(f"a pass of '{diagnostics.shorten(pass_pipeline)}'"):
+            passes.run(module.operation)
     except ir.MLIRError as error:
         messages = diagnostics.from_error(error)
         first = messages[0] if messages else diagnostics.Diagnostic("", "a pass failed")

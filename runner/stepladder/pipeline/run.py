@@ -36,6 +36,7 @@ from stepladder.pipeline.request import Request
 from stepladder.pipeline.requirements import check_requirements
 from stepladder.pipeline.sequences import sequences_of
 from stepladder.pipeline.step_selection import active_steps, step_span
+from stepladder.runtime import activity
 from stepladder.runtime.errors import FAILED, StepladderError
 
 
@@ -236,7 +237,8 @@ def _run_step(
     """Runs the step with an index; `before` is the IR that it runs over, for a reproducer."""
     step = pipeline.steps[index]
     began = time.perf_counter()
-    failure = interpret_step(pipeline, index, module)
+    with activity.during(f"step '{step.name}' of the pipeline '{pipeline.name}'"):
+        failure = interpret_step(pipeline, index, module)
     seconds = time.perf_counter() - began
     if failure is not None:
         raise StepladderError(

@@ -1,0 +1,92 @@
+"""Commands that run MLIR run in a process of their own: a crash of native code ends in a message and an exit status.
+
+The process that was started waits, passes signals on, and ends as the other one does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+from stepladder.runtime import activity
+from stepladder.runtime.errors import FAILED, StepladderError
+
+# Set to run a command in the process that is started, which debuggers and profilers attach to.
+IN_PROCESS = "STEPLADDER_IN_PROCESS"
+
+_CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def supervised(command: Callable[[], int]) -> int:
+    """Runs a command in a forked process; returns its exit status, in both processes.
+
+    Args:
+        command: returns its exit status, or raises.
+
+    Raises:
+        StepladderError: in the process that waits: the other one crashed (status FAILED).
+    """
+    if not hasattr(os, "fork") or os.environ.get(IN_PROCESS):
+        return command()
+    activity.share()
+    # A signal that comes before it can be passed on waits.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
+    parent = os.getpid()
+    child = os.fork()
+    if child:
+        _forward_signals(child)
+    else:
+        _end_with(parent)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return _wait_for(child) if child else command()
+
+
+def _forward_signals(child: int) -> None:
+    """Passes signals on, except those that this process ignores, as the other one does then.
+
+    Of an interrupt by the keyboard, the other process gets two, which it takes for one.
+    """
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        os.kill(child, number)
+
+    for number in _FORWARDED:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, forward)
+
+
+def _end_with(parent: int) -> None:
+    """Has this process killed when the one that waits for it is; on Linux only."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(FAILED)
+
+
+def _wait_for(child: int) -> int:
+    """Returns the exit status of a process; ends by the signal that it ended by, if that is of no crash."""
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return code
+    number = signal.Signals(-code)
+    if number in _CRASHES:
+        during = activity.current()
+        raise StepladderError(
+            f"native code crashed{f' in {during}' if during else ''}: {number.name}",
+            status=FAILED,
+            notes=[
+                "the IR is of a form that an op or a pass of MLIR does not expect and does not refuse",
+                f"{IN_PROCESS}=1 runs the command in one process, for a debugger",
+            ],
+        )
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    return 128 + number  # as a shell reports it, where the signal is blocked
