@@ -17,13 +17,14 @@ from stepladder.mlir.traverse import attributes_of
 from stepladder.mlir.types import bit_width
 from stepladder.mlir.xetile.tile_type import size_attribute
 
+# 0.0 would change sums of -0.0 alone, and an infinity extrema of NaN alone that ignore NaN.
 _NEUTRAL_FLOATS = {
-    "add": 0.0,
+    "add": -0.0,
     "mul": 1.0,
     "maximumf": float("-inf"),
-    "maxnumf": float("-inf"),
+    "maxnumf": float("nan"),
     "minimumf": float("inf"),
-    "minnumf": float("inf"),
+    "minnumf": float("nan"),
 }
 _ZERO_BITS, _ALL_BITS = ("add", "maxui", "or", "xor"), ("minui", "and")
 
