@@ -94,7 +94,7 @@ def texts_of_steps(pipeline: Pipeline) -> dict[str, str]:
     Args:
         pipeline: loaded in the current MLIR context.
     """
-    return {step.name: "\n".join(map(str, sequences_of(pipeline, [step]))) for step in pipeline.steps}
+    return {step.name: "\n".join(map(_text_of, sequences_of(pipeline, [step]))) for step in pipeline.steps}
 
 
 def text_of_sequence(pipeline: Pipeline) -> str:
@@ -103,4 +103,9 @@ def text_of_sequence(pipeline: Pipeline) -> str:
     Args:
         pipeline: loaded in the current MLIR context.
     """
-    return str(pipeline.sequence).replace(f"@{pipeline.name}(", "@pipeline(", 1)
+    return _text_of(pipeline.sequence).replace(f"@{pipeline.name}(", "@pipeline(", 1)
+
+
+def _text_of(sequence: ir.Operation) -> str:
+    """Returns a sequence as MLIR prints it; without a local scope, the names of the whole module are resolved for it."""
+    return sequence.operation.get_asm(use_local_scope=True)
