@@ -107,5 +107,5 @@ def text_of_sequence(pipeline: Pipeline) -> str:
 
 
 def _text_of(sequence: ir.Operation) -> str:
-    """Returns a sequence as MLIR prints it; without a local scope, the names of the whole module are resolved for it."""
+    """Returns a sequence as MLIR prints it; without a local scope, MLIR resolves the names of the whole module."""
     return sequence.operation.get_asm(use_local_scope=True)
