@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stepladder import __version__
 from stepladder.cli import split_input, verify_diagnostics
-from stepladder.cli.guard import guarded, imports
+from stepladder.cli.guard import guarded, imports, run_process
 from stepladder.cli.options import (
     Formatter,
     Parser,
@@ -20,6 +20,7 @@ from stepladder.cli.options import (
     knob_settings,
     refuse_empty,
 )
+from stepladder.cli.supervision import supervised
 from stepladder.runtime.errors import FAILED, OK, StepladderError
 from stepladder.runtime.files import read_text, write_text
 
@@ -280,6 +281,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    from stepladder.cli.entry import stepladder_opt
-
-    sys.exit(stepladder_opt())
+    sys.exit(run_process(lambda: supervised(main)))

@@ -243,16 +243,14 @@ class _Raising:
         identity = ir.AffineMap.get_identity(ir.RankedTensorType(left.type).rank)
         constant = ir.AffineMap.get(identity.n_dims, 0, [])
         empty = ir.Operation.create("tensor.empty", results=[left.type]).results[0]
-        number_tensors = [self.numbers[value] for value in numbers]
-        new, body = create_generic(
-            [*number_tensors, left, right], [empty], [constant] * len(number_tensors) + [identity] * 3
-        )
+        tensors = [self.numbers[value] for value in numbers]
+        new, body = create_generic([*tensors, left, right], [empty], [constant] * len(tensors) + [identity] * 3)
         arguments = list(body.arguments)
         with ir.InsertionPoint(body):
             values = dict(zip(numbers, map(as_number, arguments, (value.type for value in numbers))))
         values = clone_ops(chain, {**self.known, **values}, ir.InsertionPoint(body))
         with ir.InsertionPoint(body):
-            selected = arith.select(values[op.operands[0]], *arguments[len(number_tensors) : len(number_tensors) + 2])
+            selected = arith.select(values[op.operands[0]], *arguments[len(tensors) : len(tensors) + 2])
             ir.Operation.create("linalg.yield", operands=[selected])
         return new.results[0]
 
@@ -285,17 +283,10 @@ class _Raising:
         else:
             inner = op.regions[0].blocks[0]
             with ir.InsertionPoint(block):
-                number_arguments = [
-                    as_number(argument, value.type) for value, argument in zip(numbers, block.arguments)
-                ]
+                scalars = [as_number(argument, value.type) for value, argument in zip(numbers, block.arguments)]
             mapping = {
                 **self.known,
-                **dict(
-                    zip(
-                        [*numbers, *inner.arguments],
-                        [*number_arguments, *list(block.arguments)[len(number_arguments) :]],
-                    )
-                ),
+                **dict(zip([*numbers, *inner.arguments], [*scalars, *list(block.arguments)[len(scalars) :]])),
             }
             for item in (item.operation for item in inner.operations):
                 if item in loads:

@@ -26,6 +26,9 @@ def during(description: str) -> Iterator[None]:
 
     Args:
         description: completes "crashed in", such as "step 'tile_k' of the pipeline 'wmma'".
+
+    Returns:
+        A context manager.
     """
     before = current()
     _write(description)
