@@ -144,6 +144,15 @@ def test_ends_by_the_signal_that_it_gets(command: list[str], tmp_path: Path) -> 
         assert has_ended(inner)
 
 
+def test_a_killed_process_is_a_message(command: list[str], tmp_path: Path) -> None:
+    """Such as by the system, where memory runs out."""
+    with waiting(command, tmp_path) as (started, inner):
+        os.kill(inner, signal.SIGKILL)
+        _, errors = started.communicate(timeout=30)
+        assert started.returncode == 1
+        assert errors.splitlines()[0] == "error: the command was ended: SIGKILL"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills a process with its parent")
 def test_is_killed_together(command: list[str], tmp_path: Path) -> None:
     with waiting(command, tmp_path) as (started, inner):

@@ -29,7 +29,7 @@ def supervised(command: Callable[[], int]) -> int:
         command: returns its exit status, or raises.
 
     Raises:
-        StepladderError: in the process that waits: the other one crashed (status FAILED).
+        StepladderError: in the process that waits: the other one crashed or was killed (status FAILED).
     """
     if not hasattr(os, "fork") or os.environ.get(IN_PROCESS):
         return command()
@@ -71,22 +71,27 @@ def _end_with(parent: int) -> None:
 
 
 def _wait_for(child: int) -> int:
-    """Returns the exit status of a process; ends by the signal that it ended by, if that is of no crash."""
+    """Returns the exit status of a process; ends by the signal that it ended by, if that is one of `_FORWARDED`."""
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     if code >= 0:
         return code
     number = signal.Signals(-code)
-    if number in _CRASHES:
-        during = activity.current()
+    if number in _FORWARDED:
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    during = f" in {activity.current()}" if activity.current() else ""
+    if number not in _CRASHES:
         raise StepladderError(
-            f"native code crashed{f' in {during}' if during else ''}: {number.name}",
+            f"the command was ended{during}: {number.name}",
             status=FAILED,
-            notes=[
-                "the IR is of a form that an op or a pass of MLIR does not expect and does not refuse",
-                f"{IN_PROCESS}=1 runs the command in one process, for a debugger",
-            ],
+            notes=["the system ends a process by SIGKILL where memory runs out"] if number == signal.SIGKILL else [],
         )
-    signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
-    return 128 + number  # as a shell reports it, where the signal is blocked
+    raise StepladderError(
+        f"native code crashed{during}: {number.name}",
+        status=FAILED,
+        notes=[
+            "the IR is of a form that an op or a pass of MLIR does not expect and does not refuse",
+            f"{IN_PROCESS}=1 runs the command in one process, for a debugger",
+        ],
+    )
