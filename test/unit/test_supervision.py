@@ -16,7 +16,7 @@ from stepladder.payload.writing import matmul_text
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 
-# A plug-in with an op that crashes. With WAITING=FILE it writes its process number to FILE when it is loaded, and waits.
+# A plug-in with an op that crashes. With WAITING=FILE it writes its process number to FILE when loaded, and waits.
 PLUGIN = '''
 import os, signal, time
 from pathlib import Path
