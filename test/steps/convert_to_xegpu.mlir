@@ -331,6 +331,7 @@ func.func @refused(%v: vector<8x8xf16>) {
 // Lanes update the elements of a block, and those of a column, where they are within the matrix: each lane takes its
 // column of the block from shared local memory, where it has stored it.
 // CHECK-LABEL: func.func @atomic(
+// CHECK: arith.constant dense<-0.000000e+00> : vector<8xf32>
 // CHECK: [[buffer:%.+]] = memref.alloc() : memref<8x16xf32, 3>
 // CHECK: [[scratch:%.+]] = xegpu.create_mem_desc [[buffer]]
 // CHECK: [[lane:%.+]] = gpu.lane_id

@@ -15,18 +15,16 @@ SIZES = {"b": 3, "m": 33, "n": 40, "k": 24}
 
 def product(a: str, b: str, c: str, element: str = "f16") -> str:
     """Returns a contraction whose operands have axes in some orders."""
-    given, made = (
-        [f"{'x'.join(str(SIZES[axis]) for axis in axes)}x" for axes in (a, b)],
-        "x".join(str(SIZES[axis]) for axis in c),
-    )
+    a_shape, b_shape, c_shape = ("x".join(str(SIZES[axis]) for axis in axes) for axes in (a, b, c))
+    types = f"tensor<{a_shape}x{element}>", f"tensor<{b_shape}x{element}>", f"tensor<{c_shape}xf32>"
     maps = ", ".join(f"affine_map<(b, m, n, k) -> ({', '.join(axes)})>" for axes in (a, b, c))
-    return f"""func.func @f(%A: tensor<{given[0]}{element}>, %B: tensor<{given[1]}{element}>) -> tensor<{made}xf32> {{
+    return f"""func.func @f(%A: {types[0]}, %B: {types[1]}) -> {types[2]} {{
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<{made}xf32>
-  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<{made}xf32>) -> tensor<{made}xf32>
-  %r = linalg.contract indexing_maps = [{maps}] ins(%A, %B : tensor<{given[0]}{element}>, tensor<{given[1]}{element}>)
-      outs(%z : tensor<{made}xf32>) -> tensor<{made}xf32>
-  return %r : tensor<{made}xf32>
+  %e = tensor.empty() : {types[2]}
+  %z = linalg.fill ins(%zero : f32) outs(%e : {types[2]}) -> {types[2]}
+  %r = linalg.contract indexing_maps = [{maps}] ins(%A, %B : {types[0]}, {types[1]})
+      outs(%z : {types[2]}) -> {types[2]}
+  return %r : {types[2]}
 }}
 """
 

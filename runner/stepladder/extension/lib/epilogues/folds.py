@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.neutral_elements import NEUTRAL_FLOATS
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import producer, users_of
 
-# Neutral elements of folds: 0.0 would change sums of -0.0 alone, and an infinity extrema of NaN alone.
-_NEUTRAL = {
-    "arith.addf": -0.0,
+_NEUTRAL = {f"arith.{name}": value for name, value in NEUTRAL_FLOATS.items()} | {
     "arith.addi": 0,
     "arith.mulf": 1.0,
     "arith.muli": 1,
-    "arith.maximumf": -math.inf,
-    "arith.maxnumf": math.nan,
-    "arith.minimumf": math.inf,
-    "arith.minnumf": math.nan,
 }
 
 

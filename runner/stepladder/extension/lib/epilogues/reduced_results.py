@@ -15,6 +15,7 @@ from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.functions import create_private_function
+from stepladder.extension.lib.neutral_elements import NEUTRAL_FLOATS
 from stepladder.extension.lib.workspaces import WORKSPACE, create_workspace
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import callee_of, defining_op, users_of, walk
@@ -114,14 +115,9 @@ class ReducedResult:
 
 
 _LARGEST, _SMALLEST = 2**31 - 1, -(2**31)
-_NEUTRAL = {
-    "arith.addf": -0.0,
+_NEUTRAL = {f"arith.{name}": value for name, value in NEUTRAL_FLOATS.items()} | {
     "arith.addi": 0,
-    "arith.maximumf": -float("inf"),
-    "arith.maxnumf": float("nan"),  # which it ignores, unless all values are NaN
     "arith.maxsi": _SMALLEST,
-    "arith.minimumf": float("inf"),
-    "arith.minnumf": float("nan"),
     "arith.minsi": _LARGEST,
 }
 

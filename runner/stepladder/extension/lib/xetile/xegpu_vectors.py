@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from stepladder.extension.lib.arithmetic import splat_of, zero_of
 from stepladder.extension.lib.dialect import Refusal
+from stepladder.extension.lib.neutral_elements import NEUTRAL_FLOATS
 from stepladder.extension.lib.xetile.xegpu_layouts import COLUMNS, instruction
 from stepladder.mlir.bindings import arith, ir, vector
 from stepladder.mlir.printed import keyword
@@ -17,15 +18,7 @@ from stepladder.mlir.traverse import attributes_of
 from stepladder.mlir.types import bit_width
 from stepladder.mlir.xetile.tile_type import size_attribute
 
-# 0.0 would change sums of -0.0 alone, and an infinity extrema of NaN alone that ignore NaN.
-_NEUTRAL_FLOATS = {
-    "add": -0.0,
-    "mul": 1.0,
-    "maximumf": float("-inf"),
-    "maxnumf": float("nan"),
-    "minimumf": float("inf"),
-    "minnumf": float("nan"),
-}
+_NEUTRAL_FLOATS = {**NEUTRAL_FLOATS, "add": NEUTRAL_FLOATS["addf"], "mul": 1.0}
 _ZERO_BITS, _ALL_BITS = ("add", "maxui", "or", "xor"), ("minui", "and")
 
 
