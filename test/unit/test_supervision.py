@@ -136,6 +136,27 @@ def test_an_interrupt_is_one(by_keyboard: bool, command: list[str], tmp_path: Pa
         assert has_ended(inner)
 
 
+# The signal comes when the other process has ended and its status was read: nothing is left to pass it on to.
+LATE_SIGNAL = """
+import os, signal, sys
+from stepladder.cli.supervision import supervised
+wait = os.waitpid
+
+def wait_then_interrupt(process, options):
+    ended = wait(process, options)
+    os.kill(os.getpid(), signal.SIGINT)
+    return ended
+
+os.waitpid = wait_then_interrupt
+sys.exit(supervised(lambda: 7))
+"""
+
+
+def test_a_signal_behind_the_end_changes_nothing(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", LATE_SIGNAL], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (7, "", "")
+
+
 def test_ends_by_the_signal_that_it_gets(command: list[str], tmp_path: Path) -> None:
     with waiting(command, tmp_path) as (started, inner):
         started.terminate()

@@ -5,6 +5,7 @@ The process that was started waits, passes signals on, and ends as the other one
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -49,11 +50,13 @@ def supervised(command: Callable[[], int]) -> int:
 def _forward_signals(child: int) -> None:
     """Passes signals on, except those that this process ignores, as the other one does then.
 
-    Of an interrupt by the keyboard, the other process gets two, which it takes for one.
+    Of an interrupt by the keyboard, the other process gets two, which it takes for one, or has ended by the first
+    when the second comes.
     """
 
     def forward(number: int, frame: FrameType | None) -> None:
-        os.kill(child, number)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, number)
 
     for number in _FORWARDED:
         if signal.getsignal(number) is not signal.SIG_IGN:
