@@ -34,12 +34,12 @@ def test_ranking_is_of_everything_and_takes_each_rule_once(monkeypatch: pytest.M
     calls = []
     evaluate_one = Columns.evaluate
     monkeypatch.setattr(Columns, "evaluate", lambda self, text: calls.append(text) or evaluate_one(self, text))
-    began = time.perf_counter()
+    began = time.process_time()
     ranked = ranking.rank(knobs, facts, False, dataclasses.replace(H200, measured_widths={}), {"target": "sm_90a"})
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     assert len(ranked) > 3000
     assert len(calls) < 8 * (len(knobs.rules) + len(knobs.derived) + 20)
-    assert seconds < 2.0  # a tenth of a second by itself; other processes may have the cores
+    assert seconds < 2.0  # a tenth of a second by itself; processes beside it slow it down
     order = ranked.order[ranked.columns.floats("split_k")[ranked.order] == 1]
     assert (np.diff(ranked.times["total"][order]) >= 0).all()  # settings with splits have margins
     assert (np.diff(ranked.with_margin[ranked.order]) >= 0).all()
