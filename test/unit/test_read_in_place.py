@@ -1,14 +1,22 @@
-"""Contractions whose operands TMA reads in another order from where they are, on the emulator."""
+"""Contractions whose operands kernels read in another order from where they are, on the emulator: by TMA, or by the
+strides of a batch."""
 
 import pytest
 
 from stepladder.emulator.functions import EmulatedFunction
+from stepladder.emulator.matmul import check_steps
+from stepladder.emulator.step_report import StepReport
 from stepladder.pipeline.any_payload import build_any
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.functions.build import FunctionBuild
+from stepladder.pipeline.functions.stage_texts import stage_texts
+from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
+from stepladder.runtime.errors import StepladderError
 from stepladder.verify.function_check import check_function
 
+WARPS = {"block_m": 32, "block_n": 32, "block_k": 32, "warp_m": 16, "warp_n": 32}
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
 
@@ -84,3 +92,52 @@ def test_without_the_step_a_kernel_in_front_copies() -> None:
 def test_other_targets_copy() -> None:
     made = _built("mkl,lkn->mn", {"m": 64, "k": 4, "l": 16, "n": 64}, target="sm_80")
     assert len(made.bundle.manifest.launches) == 2
+
+
+@pytest.mark.parametrize("target", ["sm_75", "sm_80"])
+@pytest.mark.parametrize(
+    ("spec", "strides"),
+    [
+        ("bshd,bthd->bhst", {"a": (2, 3), "b": (2, 3)}),  # scores of heads inside of sequences
+        ("bhst,bthd->bshd", {"b": (2, 3), "c": (2, 3)}),  # and what the weights are multiplied by
+        ("hbsd,dthb->bhst", {"a": (2, 3)}),  # B has the batch innermost
+        ("bshdi,bthdi->bhdst", {"a": (2, 3), "b": (2, 3)}),  # a batch of three dimensions and two strides
+    ],
+)
+def test_batches_of_several_strides_are_read_in_place(
+    spec: str, strides: dict[str, tuple[int, ...]], target: str
+) -> None:
+    """By kernels of `mma_sync` and `wmma`, whose tiles have edges here."""
+    sizes = {"b": 2, "h": 3, "s": 24, "t": 40, "d": 16, "i": 8}
+    made = _built(spec, sizes, target=target)
+    *copies, matmul = made.bundle.manifest.launches
+    assert len(copies) == (spec == "hbsd,dthb->bhst")
+    problem = made.bundle.matmul(matmul).manifest.problem
+    windows = {role: problem.window(role) for role in "abc"}
+    batches = {role: window.batch for role, window in windows.items() if window is not None and window.batch}
+    extents = {"bshdi,bthdi->bhdst": (2, 48)}.get(spec)
+    assert batches == {role: extents or batch for role, batch in strides.items()}
+    function = EmulatedFunction(made.bundle)
+    assert [report.describe() for report in check_function(made.bundle, function, 0) if not report.passed] == []
+    assert function.findings == []
+
+
+def test_columns_as_whole_buffers_copy_batches_of_several_strides() -> None:
+    made = _built("bshd,bthd->bhst", {"b": 2, "h": 2, "s": 24, "t": 40, "d": 32}, target="sm_80", columns=False)
+    assert len(made.bundle.manifest.launches) == 2
+
+
+@pytest.mark.parametrize("pipeline", ["mma_sync", "wmma"])
+def test_each_step_reads_batches_of_several_strides(pipeline: str) -> None:
+    sizes = {"b": 2, "h": 3, "s": 24, "t": 40, "d": 16}
+    reports: list[StepReport] = []
+    with mlir_context():
+        request = Request(pipeline_file("functions"), {"strided": True})
+        text = stage_texts(run_pipeline(_contraction("bshd,bthd->bhst", sizes), "scores", request))[
+            "contraction_matmul_0"
+        ]
+        check_steps(text, "stage", Request(pipeline, WARPS), reports.append)
+        with pytest.raises(StepladderError, match="one stride between the matrices of a batch"):
+            run_pipeline(text, "stage", Request("wgmma_multistage"))
+    assert [report.describe() for report in reports if report.passed is False] == []
+    assert {"input", "divide_batch_index", "map_to_blocks"} <= {report.step for report in reports if report.passed}
