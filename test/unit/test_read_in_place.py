@@ -139,5 +139,5 @@ def test_each_step_reads_batches_of_several_strides(pipeline: str) -> None:
         check_steps(text, "stage", Request(pipeline, WARPS), reports.append)
         with pytest.raises(StepladderError, match="one stride between the matrices of a batch"):
             run_pipeline(text, "stage", Request("wgmma_multistage"))
-    assert [report.describe() for report in reports if report.passed is False] == []
+    assert [report.step for report in reports if report.passed is False] == []
     assert {"input", "divide_batch_index", "map_to_blocks"} <= {report.step for report in reports if report.passed}
