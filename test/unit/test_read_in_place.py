@@ -1,8 +1,11 @@
 """Contractions whose operands kernels read in another order from where they are, on the emulator: by TMA, or by the
 strides of a batch."""
 
+import numpy as np
 import pytest
 
+import stepladder
+from small_integers import small
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.emulator.matmul import check_steps
 from stepladder.emulator.step_report import StepReport
@@ -16,6 +19,7 @@ from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.errors import StepladderError
 from stepladder.verify.function_check import check_function
 
+TYPES = {"f32": np.float32, "f64": np.float64, "i8": np.int8}
 WARPS = {"block_m": 32, "block_n": 32, "block_k": 32, "warp_m": 16, "warp_n": 32}
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
@@ -120,6 +124,25 @@ def test_batches_of_several_strides_are_read_in_place(
     function = EmulatedFunction(made.bundle)
     assert [report.describe() for report in check_function(made.bundle, function, 0) if not report.passed] == []
     assert function.findings == []
+
+
+@pytest.mark.parametrize("element", ["f32", "f64", "i8"])
+@pytest.mark.parametrize("spec", ["bshd,bthd->bhst", "bshd,bhdt->bhst"], ids=["along k", "B along n"])
+def test_other_elements_are_read_by_strides(element: str, spec: str) -> None:
+    """Also with infinities, for which tiles of f32 are computed again."""
+    text = _contraction(spec, {"b": 2, "h": 3, "s": 24, "t": 32, "d": 16})
+    sums = {"i8": "i32"}.get(element, element)
+    text = text.replace("xf32", f"x{sums}").replace("xf16", f"x{element}").replace("(%zero : f32)", f"(%zero : {sums})")
+    text = text.replace("0.0 : f32", "0 : i32" if sums == "i32" else f"0.0 : {sums}")
+    function = stepladder.compile(text, target="sm_80", device="emulator")
+    assert [launch.stage for launch in function.manifest.launches] == ["contraction_matmul_0"]
+    a = small(2, 24, 3, 16).astype(TYPES[element])
+    b = small(*((2, 32, 3, 16) if spec.startswith("bshd,bthd") else (2, 3, 16, 32))).astype(TYPES[element])
+    if element == "f32":
+        a[1, 2, 1, 3] = np.inf
+    with np.errstate(invalid="ignore"):
+        wanted = np.einsum(spec, a.astype(np.float64), b.astype(np.float64))
+    np.testing.assert_array_equal(np.asarray(function(a, b)).astype(np.float64), wanted)
 
 
 def test_columns_as_whole_buffers_copy_batches_of_several_strides() -> None:

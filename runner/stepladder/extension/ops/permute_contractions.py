@@ -18,6 +18,7 @@ from stepladder.extension.lib.multi_kernel.products import (
 from stepladder.extension.lib.multi_kernel.stages import one_function
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps, loops_of
 from stepladder.mlir.reshapes import reshaped
 from stepladder.mlir.traverse import producer
@@ -198,10 +199,12 @@ def _is_strided(operand: ir.Value, order: _Order, batch: _Order, inner: tuple[_O
         inner: those of m or n, and of k.
     """
     type_ = ir.RankedTensorType(operand.type)
-    if not batch or type_.element_type.width != _KEPT_BITS or type_.shape[-1] * _KEPT_BITS % _PITCH_BITS:
+    width = bits_of_name(str(type_.element_type))
+    if not batch or type_.shape[-1] * width % _PITCH_BITS:
         return False
     is_together = all(_contains(order, loops) for loops in inner)
-    return is_together and any(order[-len(loops) :] == loops for loops in inner)
+    innermost = inner if width == _KEPT_BITS else inner[1:]  # k
+    return is_together and any(order[-len(loops) :] == loops for loops in innermost)
 
 
 def _contains(order: _Order, loops: _Order) -> bool:

@@ -160,8 +160,7 @@ def _operand(
     is_broadcast = bool(dimensions.batch) and not set(dimensions.batch) & set(order)
     outer = [] if is_broadcast else dimensions.batch
     if order not in (outer + rows + columns, outer + columns + rows):
-        most = _MAX_BATCH if STRIDED in contraction.op.attributes else 1
-        apart = _apart(view, order, outer, rows, columns, most)
+        apart = _apart(view, order, outer, rows, columns, is_strided=STRIDED in contraction.op.attributes)
         if apart is not None:
             return apart
         raise interleaved(contraction, name, view.place.argument, order, dimensions)
@@ -172,23 +171,24 @@ def _operand(
 
 
 def _apart(
-    view: View, order: list[Digit], batch: list[Digit], rows: list[Digit], columns: list[Digit], most: int
+    view: View, order: list[Digit], batch: list[Digit], rows: list[Digit], columns: list[Digit], *, is_strided: bool
 ) -> Matrix | None:
     """Returns an operand of a batch that is not outermost, such as rows of all matrices: matrices with a row pitch, of
-    16-bit elements, which all pipelines that read parts of buffers read in either layout. None for others.
+    16-bit elements, which all pipelines that read parts of buffers read in either layout, or of any elements where the
+    contraction is for those that read all. None for others.
 
     Args:
         view: the operand.
         order: the digits of the buffer, outermost first.
         batch, rows, columns: those of each dimension.
-        most: strides that the batch may have.
+        is_strided: whether the batch may have several strides, and elements any width.
     """
     assert view.place is not None  # it is an argument
     bits, place = bits_of_name(str(view.stored)), view.window or whole_of(order)
-    if not batch or bits != _READ_BITS or {*order} != {*batch, *rows, *columns}:
+    if not batch or (bits != _READ_BITS and not is_strided) or {*order} != {*batch, *rows, *columns}:
         return None
     runs = place.runs(batch)
-    if len(runs) > most:
+    if len(runs) > (_MAX_BATCH if is_strided else 1):
         return None
     extents = tuple(map(extent, runs)) if len(runs) > 1 else ()
     for is_transposed, inner in ((False, [rows, columns]), (True, [columns, rows])):
