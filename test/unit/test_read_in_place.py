@@ -135,6 +135,7 @@ def test_other_elements_are_read_by_strides(element: str, spec: str) -> None:
     text = text.replace("xf32", f"x{sums}").replace("xf16", f"x{element}").replace("(%zero : f32)", f"(%zero : {sums})")
     text = text.replace("0.0 : f32", "0 : i32" if sums == "i32" else f"0.0 : {sums}")
     function = stepladder.compile(text, target="sm_80", device="emulator")
+    assert isinstance(function, stepladder.Function)
     assert [launch.stage for launch in function.manifest.launches] == ["contraction_matmul_0"]
     a = small(2, 24, 3, 16).astype(TYPES[element])
     b = small(*((2, 32, 3, 16) if spec.startswith("bshd,bthd") else (2, 3, 16, 32))).astype(TYPES[element])
