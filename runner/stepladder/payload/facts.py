@@ -129,9 +129,9 @@ def problem_facts(problem: Problem) -> Facts:
         "read_windows": sum(problem.window(role) is not None for role in "ab"),
         "windows_aligned": int(_windows_are_aligned(problem)),
         "batch_strides": len(problem.c_window.batch) if problem.c_window and problem.c_window.batch else 1,
-        "read_batch_strides": max(len(window.batch) for window in (problem.a_window, problem.b_window) if window)
-        if problem.a_window or problem.b_window
-        else 0,
+        "read_batch_strides": max(
+            len(window.batch) if window else 0 for window in (problem.a_window, problem.b_window)
+        ),
         "is_i8": int(problem.a_type == "i8"),
         "is_fp8": int(problem.a_type in FP8_TYPES),
         # Of dumps alone: steps make the tiles that they need.
