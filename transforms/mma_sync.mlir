@@ -21,6 +21,7 @@ module attributes {transform.with_named_sequence} {
       attributes {derived = {
         // Elementwise ops, the rounding to C's type among them, are computed on fragments.
         rounds_c = "1", normalizes = "1", prepares = "1", takes_pairs = "1", takes_windows = "1",
+        reads_strided_batches = "1",
         // Tiles need not divide the problem: `prepare_edges` prepares it otherwise, and records its sizes.
         copies_asynchronously = "not through_registers",
         whole_tiles = "not has_edges",
@@ -120,7 +121,7 @@ module attributes {transform.with_named_sequence} {
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
     transform.tune.alternatives<"divide_batch_index"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "batch_strides > 1"}} {
+        attributes {knobs = {selected_region_attr = "batch_strides > 1 or read_batch_strides > 0"}} {
     }, {
       transform.include @divide_batch_index failures(propagate) (%module) : (!transform.any_op) -> ()
     }

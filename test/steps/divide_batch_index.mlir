@@ -39,6 +39,40 @@ func.func @two_strides(%C: memref<2x3x8x8xf16, strided<[192, 8, 24, 1]>>) {
 
 // -----
 
+// CHECK-LABEL: func.func @two_strides_of_a(
+// CHECK: [[a:%.+]] = bufferization.to_tensor %A restrict
+// CHECK-NOT: tensor.reshape
+// CHECK: scf.forall ([[b:%.+]]) in (6)
+// CHECK-DAG: [[q:%.+]] = affine.apply #[[sequence]]()[[[b]]]
+// CHECK-DAG: [[r:%.+]] = affine.apply #[[head]]()[[[b]]]
+// CHECK: tensor.extract_slice [[a]]{{\[}}[[q]], [[r]], 0, 0] [1, 1, 8, 8] [1, 1, 1, 1]
+func.func @two_strides_of_a(%A: memref<2x3x8x8xf16, strided<[192, 8, 24, 1]>>, %e: tensor<6x8x8xf16>)
+    -> tensor<6x8x8xf16> {
+  %extents = arith.constant dense<[6, 8, 8]> : tensor<3xi64>
+  %a = bufferization.to_tensor %A restrict : memref<2x3x8x8xf16, strided<[192, 8, 24, 1]>> to tensor<2x3x8x8xf16>
+  %joined = tensor.reshape %a(%extents) : (tensor<2x3x8x8xf16>, tensor<3xi64>) -> tensor<6x8x8xf16>
+  %all = scf.forall (%b) in (6) shared_outs(%o = %e) -> (tensor<6x8x8xf16>) {
+    %tile = tensor.extract_slice %joined[%b, 0, 0] [1, 8, 8] [1, 1, 1] : tensor<6x8x8xf16> to tensor<8x8xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %tile into %o[%b, 0, 0] [1, 8, 8] [1, 1, 1]
+        : tensor<8x8xf16> into tensor<6x8x8xf16>
+    }
+  }
+  return %all : tensor<6x8x8xf16>
+}
+
+// -----
+
+func.func @read_outside_of_a_loop(%A: memref<2x3x8x8xf16, strided<[192, 8, 24, 1]>>) -> tensor<6x8x8xf16> {
+  %extents = arith.constant dense<[6, 8, 8]> : tensor<3xi64>
+  %a = bufferization.to_tensor %A restrict : memref<2x3x8x8xf16, strided<[192, 8, 24, 1]>> to tensor<2x3x8x8xf16>
+  // expected-error@+1 {{expected slices of A or B in a loop over tiles}}
+  %joined = tensor.reshape %a(%extents) : (tensor<2x3x8x8xf16>, tensor<3xi64>) -> tensor<6x8x8xf16>
+  return %joined : tensor<6x8x8xf16>
+}
+
+// -----
+
 func.func @not_tiled(%t: tensor<6x8x8xf16>, %C: memref<2x3x8x8xf16, strided<[192, 8, 24, 1]>>) {
   %extents = arith.constant dense<[2, 3, 8, 8]> : tensor<4xi64>
   // expected-error@+1 {{expected the result of a loop over tiles}}
@@ -72,7 +106,7 @@ func.func @several_matrices(%t: tensor<2x8x8xf16>, %C: memref<2x3x8x8xf16, strid
   %e = tensor.empty() : tensor<6x8x8xf16>
   %all = scf.forall (%b) in (3) shared_outs(%o = %e) -> (tensor<6x8x8xf16>) {
     scf.forall.in_parallel {
-      // expected-error@+1 {{expected slices of C at the batch index of the loop, of one matrix each}}
+      // expected-error@+1 {{expected slices at the batch index of the loop, of one matrix each}}
       tensor.parallel_insert_slice %t into %o[%b, 0, 0] [2, 8, 8] [1, 1, 1]
         : tensor<2x8x8xf16> into tensor<6x8x8xf16>
     }

@@ -8,8 +8,14 @@
 // RUN:   --step permute_contractions --set columns=false | FileCheck %s --check-prefix=WHOLE
 // RUN: sed -n '/^.. In place/,$p' %s | %stepladder-opt - --pipeline %transforms/functions/functions.mlir \
 // RUN:   --step permute_contractions --set in_place=true --split-input-file | FileCheck %s --check-prefix=IN-PLACE
+// RUN: sed -n '/^.. The heads are/,/^.. ---/p' %s | %stepladder-opt - --pipeline %transforms/functions/functions.mlir \
+// RUN:   --step permute_contractions --set strided=true | FileCheck %s --check-prefix=STRIDED
 
-// The heads are a batch: they come before the sequence.
+// The heads are a batch: they come before the sequence. A kernel that reads batches of several strides copies nothing.
+//
+// STRIDED-LABEL: func.func @scores(
+// STRIDED-NOT: linalg.transpose
+// STRIDED: linalg.contract {{.*}} {strided} ins(%q, %k : 
 //
 // CHECK-DAG: [[q:#.+]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d4)>
 // CHECK-DAG: [[k:#.+]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d3, d4)>

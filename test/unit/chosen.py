@@ -14,7 +14,7 @@ def chosen_steps(name: str, settings: Mapping[str, int | str]) -> list[Step]:
     in the current MLIR context."""
     pipeline = library.load(name)
     knobs = choose_knobs(pipeline, Request(name, settings))
-    names = ("approximates", "has_consumer", "has_elementwise", "is_f32", "is_fp8", "is_sized")
+    names = ("approximates", "has_consumer", "has_elementwise", "is_f32", "is_fp8", "is_sized", "read_batch_strides")
     facts = {**dict.fromkeys(names, 0), "products": 1, "batch_strides": 1}
     scope = Scope({**{step.name: True for step in pipeline.steps}, **facts, **knobs}, pipeline.derived)
     return [

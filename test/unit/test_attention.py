@@ -31,7 +31,7 @@ _PLAIN = "%y = arith.mulf %scaled, %one : f32"
 
 
 def attention(
-    queries: int = 128, keys: int = 128, depth: int = 64, element: str = "f16", mask: str = _PLAIN, weights: str = ""
+    queries: int = 128, keys: int = 256, depth: int = 64, element: str = "f16", mask: str = _PLAIN, weights: str = ""
 ) -> str:
     """Returns the attention of two heads of queries that share keys and values, as linalg on tensors.
 
@@ -85,7 +85,7 @@ func.func @f(%q: {result}, %k: {kept}, %v: {kept}, %bias: {bias}) -> ({result}{f
 
 def with_wide_weights() -> str:
     """Returns an attention whose weights are f32."""
-    text = attention().replace("tensor<2x128x128xf16>", "tensor<2x128x128xf32>")
+    text = attention().replace("tensor<2x128x256xf16>", "tensor<2x128x256xf32>")
     for narrow, wide in (
         ("^bb0(%x: f32, %out: f16)", "^bb0(%x: f32, %out: f32)"),
         ("%r = arith.truncf %x : f32 to f16\n    linalg.yield %r : f16", "linalg.yield %x : f32"),
@@ -120,13 +120,23 @@ def test_attention_is_outlined(text: str) -> None:
     [
         attention(64),
         attention(keys=192),
+        attention(keys=128),
         attention(depth=32),
         attention(element="f32"),
         attention(weights="too"),
         attention().replace("dimension(2)", "dimension(1)"),
         with_wide_weights(),
     ],
-    ids=["few queries", "keys", "short heads", "f32", "weights are read", "softmax of queries", "wide weights"],
+    ids=[
+        "few queries",
+        "keys",
+        "one tile of keys",
+        "short heads",
+        "f32",
+        "weights are read",
+        "softmax of queries",
+        "wide weights",
+    ],
 )
 def test_other_products_stay(text: str) -> None:
     assert not is_outlined(text)
@@ -174,6 +184,13 @@ def test_numbers(device: str | int, element: str, depth: int, mask: str, math: s
     # Weights are rounded, and the result: half of a last bit each.
     assert np.nanmax(abs(got - wanted)) <= abs(wanted[~np.isnan(wanted)]).max() * float(ml_dtypes.finfo(dtype).eps)
     assert (np.isnan(got) == np.isnan(wanted)).all()
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_one_tile_of_keys_is_kernels_of_its_products() -> None:
+    """Also where one kernel is asked for: it would copy no tiles ahead."""
+    function = stepladder.compile(attention(keys=128), target="sm_90a", device="emulator", attention=True)
+    assert [launch.stage for launch in function.manifest.launches] == ["f_matmul_0", "f_rows_0", "f_matmul_1"]
 
 
 @pytest.mark.parametrize(

@@ -90,3 +90,48 @@ def test_a_kernel_of_a_function_reads_them_too(target: str) -> None:
     first, second = function(a, b)
     np.testing.assert_array_equal(np.asarray(first), exact(a, b, "mbk,kbn->bmn"))
     np.testing.assert_array_equal(np.asarray(second), exact(a, a, "mbk,nbk->bmn"))
+
+
+def experts(axes: str, sizes: dict[str, int]) -> str:
+    """Returns a contraction of tokens, t, and the weights of experts, e, as `einsum` writes its axes."""
+    a, b, c = axes.replace("->", ",").split(",")
+    types = [f"tensor<{'x'.join(str(sizes[axis]) for axis in item)}x" for item in (a, b, c)]
+    types = [f"{types[0]}f16>", f"{types[1]}f16>", f"{types[2]}f32>"]
+    loops = ", ".join(dict.fromkeys(c + a + b))
+    maps = ", ".join(f"affine_map<({loops}) -> ({', '.join(item)})>" for item in (a, b, c))
+    return f"""func.func @f(%A: {types[0]}, %B: {types[1]}) -> {types[2]} {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {types[2]}
+  %z = linalg.fill ins(%zero : f32) outs(%e : {types[2]}) -> {types[2]}
+  %r = linalg.contract indexing_maps = [{maps}] ins(%A, %B : {types[0]}, {types[1]})
+      outs(%z : {types[2]}) -> {types[2]}
+  return %r : {types[2]}
+}}
+"""
+
+
+@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
+@pytest.mark.parametrize(
+    "axes, sizes, batch",
+    [
+        ("td,edf->tef", {}, 3),
+        ("edf,td->tef", {}, 3),
+        ("td,gedf->tgef", {}, 6),
+        ("td,edf->tef", {"f": 24}, None),  # few columns: one matmul of copied weights
+        ("td,edf->tef", {"f": 65}, None),  # rows of the result that are not aligned
+    ],
+)
+def test_weights_of_experts_are_read_where_they_are(
+    axes: str, sizes: dict[str, int], batch: int | None, target: str
+) -> None:
+    sizes = {"t": 40, "e": 3, "g": 2, "d": 32, "f": 72} | sizes
+    kernel = stepladder.compile(experts(axes, sizes), target=target, device="emulator")
+    assert isinstance(kernel, stepladder.Kernel) == (batch is not None)
+    if isinstance(kernel, stepladder.Kernel):
+        problem = kernel.manifest.problem
+        assert (problem.batch, problem.m, problem.n) == (batch, 40, 72)
+        assert not kernel.manifest.front
+    rng = np.random.default_rng(0)
+    shapes = ([sizes[axis] for axis in item] for item in axes.partition("->")[0].split(","))
+    x, w = (rng.integers(-2, 3, shape).astype(np.float16) for shape in shapes)
+    np.testing.assert_array_equal(np.asarray(kernel(x, w)), exact(x, w, axes))

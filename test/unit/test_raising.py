@@ -18,6 +18,7 @@ from stepladder.pipeline.any_payload import build_any
 from stepladder.pipeline.build import Build
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.functions.build import FunctionBuild
+from stepladder.pipeline.functions.matmul_parts import matmul_parts
 from stepladder.pipeline.request import Request
 from stepladder.runtime.errors import StepladderError
 from stepladder.verify.function_check import check_function
@@ -280,3 +281,48 @@ def test_a_requirement_of_a_kernel_comes_before_the_form_of_one_kernel() -> None
             compiled()
         assert "split_k above 1 requires persistent_blocks = 0" in refused.value.message
         assert len([note for note in refused.value.notes if note.startswith("as one kernel: ")]) == 1
+
+
+def chain(between: str) -> str:
+    """Returns two matmuls on buffers, with the body of an op between them."""
+    sums, maps = "memref<16x16xf32>", ", ".join(["affine_map<(i, j) -> (i, j)>"] * 2)
+    return f"""func.func @f(%A: memref<16x32xf16>, %B: memref<32x16xf16>, %D: memref<16x16xf16>, %C: {sums}) {{
+  %zero = arith.constant 0.0 : f32
+  %h = memref.alloc() : {sums}
+  linalg.fill ins(%zero : f32) outs(%h : {sums})
+  linalg.matmul ins(%A, %B : memref<16x32xf16>, memref<32x16xf16>) outs(%h : {sums})
+  %g = memref.alloc() : memref<16x16xf16>
+  linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel"]}}
+      ins(%h : {sums}) outs(%g : memref<16x16xf16>) {{
+  ^bb0(%x: f32, %o: f16):
+    {between}
+    linalg.yield %r : f16
+  }}
+  linalg.fill ins(%zero : f32) outs(%C : {sums})
+  linalg.matmul ins(%g, %D : memref<16x16xf16>, memref<16x16xf16>) outs(%C : {sums})
+  return
+}}
+"""
+
+
+def test_the_op_that_several_kernels_do_not_compute_comes_before_the_form_of_one_kernel() -> None:
+    wide = """%i = arith.fptosi %x : f32 to i32
+    %low, %high = arith.mulsi_extended %i, %i : i32
+    %r = arith.sitofp %high : i32 to f16"""
+    for compiled in (
+        lambda: stepladder.compile(chain(wide), target="sm_90a", device="emulator"),
+        lambda: build_any(chain(wide), "payload.mlir", Request("auto", {"target": "sm_80"})),
+        lambda: matmul_parts(chain(wide), "payload.mlir", Request("mma_sync")),
+    ):
+        with mlir_context(), pytest.raises(StepladderError) as refused:
+            compiled()
+        assert refused.value.message.startswith("'arith.mulsi_extended' in a linalg op has no reference computation")
+        assert refused.value.location and refused.value.location.endswith(":11:19")
+        assert refused.value.notes[0].startswith("accepted: arith.addf, arith.addi, ")
+        assert refused.value.notes[-1].startswith("as one kernel: 2 linalg.matmul ops in the payload")
+
+
+def test_matmuls_of_a_function_on_buffers_are_explained() -> None:
+    with mlir_context():
+        parts = matmul_parts(chain("%r = arith.truncf %x : f32 to f16"), "payload.mlir", Request("wgmma"))
+    assert [part.name for part in parts] == ["payload.mlir:f_matmul_0", "payload.mlir:f_matmul_1"]

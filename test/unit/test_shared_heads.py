@@ -171,16 +171,20 @@ def attention(queries: int, keys: int, size: int) -> str:
 
 
 @pytest.mark.parametrize(
-    "queries, keys, size, stages",
+    "queries, keys, size, target, stages",
     [
-        (128, 256, 128, ["attention"]),
-        (128, 128, 128, ["matmul", "rows", "matmul"]),
-        (64, 64, 64, ["matmul", "rows", "matmul"]),
+        (128, 256, 128, "sm_90a", ["attention"]),
+        (128, 128, 128, "sm_90a", ["matmul", "rows", "matmul"]),
+        (64, 64, 64, "sm_90a", ["matmul", "rows", "matmul"]),
+        # The queries, whose rows are those of several heads, are copied.
+        (64, 64, 64, "sm_80", ["elementwise", "matmul", "rows", "matmul"]),
     ],
-    ids=["one kernel", "keys of one tile", "other sizes"],
+    ids=["one kernel", "keys of one tile", "other sizes", "sm_80"],
 )
-def test_values_of_shared_heads_are_read_where_they_are(queries: int, keys: int, size: int, stages: list[str]) -> None:
-    function = stepladder.compile(attention(queries, keys, size), target="sm_90a", device="emulator")
+def test_values_of_shared_heads_are_read_where_they_are(
+    queries: int, keys: int, size: int, target: str, stages: list[str]
+) -> None:
+    function = stepladder.compile(attention(queries, keys, size), target=target, device="emulator")
     assert isinstance(function, stepladder.Function)
     assert [launch.stage.split("_")[1] for launch in function.manifest.launches] == stages
     rng = np.random.default_rng(0)

@@ -3,10 +3,13 @@ that are always true or false."""
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import stepladder
+from stepladder.cli.main import main
 from stepladder.payload import reference_export
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.runtime.bundle import parse_reference
@@ -116,3 +119,69 @@ BODY = """
 @pytest.mark.parametrize("where", ["wgmma, TMA", "mma_sync"])
 def test_epilogues(where: str) -> None:
     check(text_of(BODY, "i8", "i32"), *PIPELINES[where], levels="last")
+
+
+def compiled_stablehlo(line: str, result: str, *arguments: str) -> stepladder.Function:
+    """Returns the kernels of one op of StableHLO that makes %r of %0, %1."""
+    size = len(EDGES) ** 2
+    names = ", ".join(f"%{number}: tensor<{size}x{type_}>" for number, type_ in enumerate(arguments))
+    text = f"""func.func @main({names}) -> tensor<{size}x{result}> {{
+  %r = stablehlo.{line.replace("tensor<", f"tensor<{size}x")}
+  return %r : tensor<{size}x{result}>
+}}"""
+    function = stepladder.compile(text, target="sm_80", device="emulator")
+    assert isinstance(function, stepladder.Function)
+    return function
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize(
+    ("name", "relation"),
+    [
+        ("divide", lambda x, y: x // y if y else 2**64 - 1),
+        ("remainder", lambda x, y: x % y if y else x),
+    ],
+)
+def test_quotients_of_stablehlo(name: str, relation: Callable[[int, int], int], tmp_path: Path) -> None:
+    """By 0 too, as of those of fewer bits."""
+    pairs = list(itertools.product(EDGES, EDGES))
+    x, y = (np.array(numbers, np.uint64) for numbers in zip(*pairs))
+    function = compiled_stablehlo(f"{name} %0, %1 : tensor<ui64>", "ui64", "ui64", "ui64")
+    got = np.asarray(function(x.view(np.int64), y.view(np.int64))).view(np.uint64)
+    assert got.tolist() == [relation(*pair) for pair in pairs]
+    function.save(tmp_path / "function.bundle")
+    assert main(["run", str(tmp_path / "function.bundle"), "--backend", "emulator"]) == 0
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize("result", ["f64", "f32", "i64", "i32", "i8", "i1"])
+def test_conversions_of_stablehlo(result: str) -> None:
+    x = np.array(EDGES * len(EDGES), np.uint64)
+    function = compiled_stablehlo(f"convert %0 : (tensor<ui64>) -> tensor<{result}>", result, "ui64")
+    types = {"f64": np.float64, "f32": np.float32, "i64": np.int64, "i32": np.int32, "i8": np.int8, "i1": np.bool_}
+    assert np.array_equal(np.asarray(function(x.view(np.int64))).astype(types[result]), x.astype(types[result]))
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize("type_", ["f64", "f32", "f16"])
+def test_conversions_to_ui64_of_stablehlo(type_: str) -> None:
+    numbers = [0.0, 0.5, 1.75, 300.5, 65504.0]
+    numbers += [] if type_ == "f16" else [2.0**31, 2.0**53, 2.0**62, 2.0**63, 2.0**63 + 2.0**40, 2.0**64 - 2.0**40]
+    x = np.resize(np.array(numbers, {"f64": np.float64, "f32": np.float32, "f16": np.float16}[type_]), len(EDGES) ** 2)
+    function = compiled_stablehlo(f"convert %0 : (tensor<{type_}>) -> tensor<ui64>", "ui64", type_)
+    got = np.asarray(function(x)).view(np.uint64)
+    assert got.tolist() == [int(number) for number in x]
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_indices_without_a_sign_of_stablehlo() -> None:
+    """Indices beyond the table are those of its last element, also such as an integer with a sign would not hold."""
+    text = """func.func @main(%x: tensor<8xf32>, %i: tensor<3xui64>) -> tensor<3xf32> {
+  %r = "stablehlo.gather"(%x, %i) <{slice_sizes = array<i64: 1>, dimension_numbers = #stablehlo.gather<
+    collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>}>
+    : (tensor<8xf32>, tensor<3xui64>) -> tensor<3xf32>
+  return %r : tensor<3xf32>
+}"""
+    function = stepladder.compile(text, target="sm_80", device="emulator")
+    got = function(np.arange(8, dtype=np.float32), np.array([5, 2**63 + 1, 9], np.uint64).view(np.int64))
+    assert np.asarray(got).tolist() == [5.0, 7.0, 7.0]

@@ -39,6 +39,9 @@ module attributes {transform.with_named_sequence} {
     %columns = transform.tune.knob<"columns"> = true from options = [true, false]
       {description = "matmuls read and write rows with a pitch in place: columns of a tensor, heads behind rows"}
       -> !transform.any_param
+    %strided = transform.tune.knob<"strided"> = false from options = [false, true]
+      {description = "the pipelines of matmuls read batches of several strides in place: heads of several sequences"}
+      -> !transform.any_param
     %unrolled = transform.include @unroll_loops failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op
     transform.include @decompose_ops failures(propagate) (%unrolled) : (!transform.any_op) -> ()

@@ -129,6 +129,17 @@ def division_of(store: ir.Operation) -> ir.Operation | None:
     return source if source is not None and source.name == "tensor.reshape" else None
 
 
+def strided_reads(reshape: ir.Operation) -> ir.Operation | None:
+    """Returns the op that reads a buffer whose batch a reshape joins, where A or B has several strides between its
+    matrices; None for another reshape.
+
+    Args:
+        reshape: a `tensor.reshape`.
+    """
+    source = producer(reshape.operands[0])
+    return source if source is not None and source.name == "bufferization.to_tensor" else None
+
+
 def begin_of_part(value: ir.Value, views: Collection[str]) -> int | None:
     """Returns where a part of a row-major argument begins, in elements; None of another buffer.
 

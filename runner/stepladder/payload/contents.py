@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import users_of
-from stepladder.mlir.windows import window_of
+from stepladder.mlir.windows import strided_reads, window_of
 from stepladder.payload.arguments import is_memref
 from stepladder.payload.form import Content, Kind
 from stepladder.payload.refusal import refuse
@@ -27,6 +28,25 @@ def divides_batch(op: ir.Operation) -> bool:
         tuple(ir.RankedTensorType(value.type).shape) for value in (op.operands[0], op.results[0])
     )
     return window is not None and bool(window.batch) and window.extents(source_shape) == result_shape
+
+
+def joins_batch(op: ir.Operation) -> bool:
+    """Tells whether a reshape is of an A or B with several strides between its matrices, to those of one batch.
+
+    Args:
+        op: a `tensor.reshape`.
+    """
+    read = strided_reads(op)
+    window = None if read is None else window_of(read.operands[0])
+    source_shape, result_shape = (
+        tuple(ir.RankedTensorType(value.type).shape) for value in (op.operands[0], op.results[0])
+    )
+    return (
+        window is not None
+        and bool(window.batch)
+        and result_shape[0] == math.prod(window.batch)
+        and window.extents(result_shape) == source_shape
+    )
 
 
 @dataclass
@@ -164,7 +184,8 @@ class Contents:
             if role not in ("a", "b", "ab"):
                 windows[role] = self.window_of_argument(number, role)
             for window, op in self.windows.get(number, []):
-                if window is not None and window.batch and role != "c":
+                is_joined = all(user.name == "tensor.reshape" for result in op.results for user in users_of(result))
+                if window is not None and window.batch and role != "c" and not is_joined:
                     raise refuse(op, f"{op.name} reads {role.upper()} with several strides between matrices")
         return {role: window for role, window in windows.items() if window is not None}
 

@@ -12,7 +12,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.traverse import producer, walk
 from stepladder.mlir.types import OF_BF16, matrix_descriptor_tile
-from stepladder.mlir.windows import CAST, division_of
+from stepladder.mlir.windows import CAST, division_of, strided_reads
 from stepladder.payload.approximations import approximates, module_approximates
 from stepladder.payload.consumers import NAMED
 from stepladder.payload.launched_tiles import has_copied_tiles, has_private_tiles
@@ -74,6 +74,7 @@ FACTS = (
     "read_windows",
     "windows_aligned",
     "batch_strides",
+    "read_batch_strides",
     "is_i8",
     "is_fp8",
     "has_private_tiles",
@@ -128,6 +129,9 @@ def problem_facts(problem: Problem) -> Facts:
         "read_windows": sum(problem.window(role) is not None for role in "ab"),
         "windows_aligned": int(_windows_are_aligned(problem)),
         "batch_strides": len(problem.c_window.batch) if problem.c_window and problem.c_window.batch else 1,
+        "read_batch_strides": max(
+            len(window.batch) if window else 0 for window in (problem.a_window, problem.b_window)
+        ),
         "is_i8": int(problem.a_type == "i8"),
         "is_fp8": int(problem.a_type in FP8_TYPES),
         # Of dumps alone: steps make the tiles that they need.
@@ -226,6 +230,7 @@ def type_facts(module: ir.Module) -> Facts:
         "windows": int(bool(walk(module, CAST))),
         "read_windows": int(bool(walk(module, CAST))),
         "batch_strides": 1 + any(map(division_of, walk(module, "bufferization.materialize_in_destination"))),
+        "read_batch_strides": int(any(map(strided_reads, walk(module, "tensor.reshape")))),
         "approximates": int(module_approximates(module, consumers)),
         "is_f32": int(not types.isdisjoint(("f32", "tf32"))),
         "is_i8": int("i8" in (*types, facts_of_function.get("a_type"))),

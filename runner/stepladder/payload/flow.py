@@ -10,7 +10,7 @@ from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.windows import is_window
 from stepladder.payload import consumers, in_place, linalg_bodies, reductions
 from stepladder.payload.arguments import check_attributes, check_operand, check_unused, is_memref, is_shaped
-from stepladder.payload.contents import Contents, divides_batch
+from stepladder.payload.contents import Contents, divides_batch, joins_batch
 from stepladder.payload.form import PRODUCT, READ, Content, Form, Kind
 from stepladder.payload.refusal import refuse, refuse_fill
 from stepladder.payload.results import Results
@@ -93,7 +93,7 @@ class Flow(Contents):
             # `front.rewrite` makes matrices of arguments.
             case "memref.collapse_shape" | "memref.expand_shape" | "memref.reinterpret_cast":
                 self.views[op.results[0]] = self.number_of(op.operands[0], op)
-            case "tensor.reshape" if divides_batch(op):
+            case "tensor.reshape" if divides_batch(op) or joins_batch(op):
                 self.values[op.results[0]] = self.content_of(op.operands[0], op)
             case "linalg.fill":
                 self._fill(op)

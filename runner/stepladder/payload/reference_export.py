@@ -62,10 +62,11 @@ class UnknownChoice(StepladderError):
     """A reduction selects a result by another comparison than those that are accepted."""
 
 
-def _refusal(op: ir.Operation, what: str) -> StepladderError:
+def _refusal(op: ir.Operation, what: str, *notes: str) -> StepladderError:
     return StepladderError(
         f"{what} has no reference computation, so that results could not be checked",
         location=diagnostics.location_text(op.location),
+        notes=notes,
     )
 
 
@@ -351,7 +352,7 @@ class _Export:
             operand not in self.numbers or (_is_tensor(operand) and not (is_gather and place == 0))
             for place, operand in enumerate(op.operands)
         ):
-            raise _refusal(op, f"'{op.name}' in a linalg op")
+            raise _refusal(op, f"'{op.name}' in a linalg op", f"accepted: {', '.join(sorted(OPERATIONS))}")
         return Operation(
             op.name,
             tuple(self.numbers[operand] for operand in op.operands),

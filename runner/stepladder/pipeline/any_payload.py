@@ -21,6 +21,7 @@ from stepladder.pipeline.automatic import (
     AUTO,
     WITHOUT_GPU,
     first_of,
+    is_reason,
     pipelines_for,
     with_reason,
 )
@@ -124,7 +125,8 @@ def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> bu
         if len(places) > 1:
             raise
         is_divided = isinstance(error, RequirementError) and not isinstance(refusal, RequirementError)
-        if is_divided or isinstance(error, UnknownChoice) or (error.location and not places):
+        is_op = bool(error.location) and not places
+        if is_reason(refusal, error) or is_op or isinstance(error, UnknownChoice):
             # It was divided, and nothing compiles a part, or an op is refused by what is accepted of it, or there is no
             # matmul: the form that one kernel takes says little about that.
             error.location = places[0] if places and is_divided else error.location

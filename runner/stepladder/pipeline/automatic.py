@@ -104,15 +104,32 @@ def with_reason(refusal: StepladderError, error: StepladderError) -> StepladderE
 
     Returns:
         `refusal`, as it is where a knob is set that no pipeline takes; `error` where it alone is a requirement of a
-        kernel's steps: the payload was divided, and the form that one kernel takes says little about that.
+        kernel's steps, or where it names another op: the payload was divided, and the form that one kernel takes says
+        little about that.
     """
-    if isinstance(error, RequirementError) and not isinstance(refusal, RequirementError):
+    if is_reason(refusal, error):
         if not any(note.startswith(AS_ONE_KERNEL) for note in error.notes):
             error.notes = (*error.notes, f"{AS_ONE_KERNEL}{refusal.message}")
         return error
     if error.message != refusal.message and not isinstance(refusal, KnobError):
         refusal.notes = (*refusal.notes, f"as a function on tensors: {error.message}")
     return refusal
+
+
+def is_reason(refusal: StepladderError, error: StepladderError) -> bool:
+    """Tells whether the refusal of a payload as several kernels is what keeps it from being compiled, not that of the
+    form that one kernel takes: it alone is a requirement of a kernel's steps, or it names another op. Several kernels
+    compute more than one does.
+
+    Args:
+        refusal: of the payload as one kernel.
+        error: of it as several.
+    """
+    if isinstance(refusal, RequirementError):
+        return False
+    names_op = error.location is not None and ":" in error.location and error.location != refusal.location
+    is_form = not isinstance(refusal, KnobError) and refusal.message not in error.message
+    return isinstance(error, RequirementError) or (names_op and is_form)
 
 
 def reason_of_function(error: StepladderError, text: str) -> StepladderError:

@@ -24,6 +24,9 @@ from stepladder.runtime.errors import StepladderError, suggest
 from stepladder.runtime.problem import Problem
 
 # Knobs of the pipeline `functions`, which divides a function, that a request for its matmuls may set.
+# Whether the steps of a pipeline compile a pair of products, operands that are parts of buffers, and batches of several
+# strides as A and B.
+_TAKEN = ("takes_pairs", "takes_windows", "reads_strided_batches")
 OF_FUNCTIONS = ("attention", "columns", "dequantizing", "groups", "merge_elementwise", "pairs", "rows")
 # The values of a boolean knob on a command line.
 _BOOLEANS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
@@ -96,8 +99,7 @@ def evaluation_scope(
     """
     values: dict[str, Value] = {step.name: step.name not in without for step in pipeline.steps}
     values |= facts
-    # Whether its steps compile a pair of products, and operands that are parts of buffers.
-    values |= {name: False for name in ("takes_pairs", "takes_windows") if name not in pipeline.derived}
+    values |= {name: False for name in _TAKEN if name not in pipeline.derived}
     if "target" in knobs:
         target = targets.find_limits(str(knobs["target"]))
         values["shared_memory_limit"] = target.shared_memory

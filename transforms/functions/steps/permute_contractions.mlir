@@ -21,8 +21,8 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @permute_contractions(%module: !transform.any_op {transform.readonly}) {
-    "tc.permute_contractions"(%module) {in_place = 0 : i64, columns = 1 : i64,
-        knobs = {in_place = "1 if in_place else 0", columns = "1 if columns else 0"}} : (!transform.any_op) -> ()
+    "tc.permute_contractions"(%module) {in_place = 0 : i64, columns = 1 : i64, strided = 0 : i64,
+        knobs = {in_place = "1 if in_place else 0", columns = "1 if columns else 0", strided = "1 if strided else 0"}} : (!transform.any_op) -> ()
     transform.yield
   }
 }

@@ -1,10 +1,13 @@
-// Stores the matrices of a batch to a C that has several strides between them, such as the merged heads of sequences.
+// Stores and loads the matrices of a batch where they have several strides, such as the merged heads of sequences.
 //
 // A batch of the heads of several sequences has one index. Where C has the heads behind the rows, a head is apart from
 // the next one by the columns of one head, and a sequence by all of its rows: no strided memref has one dimension for
 // both. Up to this step the product is a tensor of a batch that `tensor.reshape` divides before it is stored; here
 // the loop over tiles gets C itself, and each tile is stored at the quotient and the remainder of its batch index.
 // Later steps see a tile of a matrix with a row pitch, as that of any part of a buffer. C is only written.
+//
+// Likewise, an A or B of such a batch is a tensor with a dimension for each stride, which `tensor.reshape` joins: the
+// slices that the loop takes become slices of the tensor itself.
 //
 // Upstream has no op that folds a reshape of a loop's result into the insertions of the loop.
 //

@@ -1,4 +1,4 @@
-"""`tc.divide_batch_index`: stores the tiles of a batch to a C that has several strides between its matrices."""
+"""`tc.divide_batch_index`: tiles of a batch are in A, B or C that have several strides between their matrices."""
 
 from collections.abc import Sequence
 
@@ -7,21 +7,23 @@ from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, tran
 from stepladder.mlir.bindings import bufferization, ir
 from stepladder.mlir.slices import numbers_of
 from stepladder.mlir.traverse import attributes_of, producer, users_of, walk
-from stepladder.mlir.windows import division_of
+from stepladder.mlir.windows import division_of, strided_reads
 
 # Slices of the result in the loop, with the operand that they are of.
 _SLICES = {"tensor.extract_slice": 0, "tensor.parallel_insert_slice": 1}
 
 
 class DivideBatchIndex(Tc.Operation, name="divide_batch_index"):
-    """Stores the tiles of a batch to a C of which the batch has several dimensions, each with a stride of its own.
+    """Stores the tiles of a batch to a C of which the batch has several dimensions, each with a stride of its own, and
+    loads those of such an A or B.
 
     The loop over tiles then makes C itself, and tiles are at the quotients and remainders of the batch index by the
-    extents of these dimensions. A result that no `tensor.reshape` divides stays as it is.
+    extents of these dimensions. A result that no `tensor.reshape` divides stays as it is, as does an operand that none
+    joins.
 
     Operands: a handle to ops with `scf.forall` below, whose first index is that of the batch.
-    Refuses: a divided result that no such loop makes, or of which the loop reads what C holds; tiles of several
-        matrices.
+    Refuses: a joined operand of which no such loop takes slices; a divided result that no such loop makes, or of which
+        the loop reads what C holds; tiles of several matrices.
     """
 
     target: Handle
@@ -30,6 +32,9 @@ class DivideBatchIndex(Tc.Operation, name="divide_batch_index"):
 @transform_op(DivideBatchIndex)
 def divide_batch_index(payload: ir.Operation, op: DivideBatchIndex, rewriter: Rewriter) -> None:
     """Rewrites the loop below `payload`; see the op."""
+    for join in walk(payload, "tensor.reshape"):
+        if strided_reads(join) is not None:
+            _read_divided(join, rewriter)
     for store in walk(payload, "bufferization.materialize_in_destination"):
         division = division_of(store)
         if division is None:
@@ -57,12 +62,27 @@ def divide_batch_index(payload: ir.Operation, op: DivideBatchIndex, rewriter: Re
         rewriter.replace_op(division, [loop.results[number]])
 
 
+def _read_divided(join: ir.Operation, rewriter: Rewriter) -> None:
+    """Makes the loop over tiles read A or B at the divided batch index, in place of a reshape to one dimension."""
+    users = users_of(join.results[0])
+    loops = {user.parent.operation for user in users if user.parent is not None}
+    if len(loops) != 1 or (loop := loops.pop()).name != "scf.forall":
+        raise Refusal(join, "expected slices of A or B in a loop over tiles")
+    body, source = loop.regions[0].blocks[0], join.operands[0]
+    with ir.InsertionPoint.at_block_begin(body), loop.location:
+        indices = digits(body.arguments[0], ir.RankedTensorType(source.type).shape[:-2])
+    join.results[0].replace_all_uses_with(source)
+    for user in users:
+        _divide(user, body.arguments[0], indices, rewriter)
+    rewriter.erase_op(join)
+
+
 def _divide(user: ir.Operation, batch: ir.Value, indices: Sequence[ir.Value], rewriter: Rewriter) -> None:
-    """Replaces a slice of a result at a batch index, or the insertion of one, by that at the divided index."""
+    """Replaces a slice at a batch index, or the insertion of one, by that at the divided index."""
     offsets, sizes, strides = numbers_of(user) if user.name in _SLICES else ([], [], [])
     operands, first = list(user.operands), _SLICES.get(user.name, 0) + 1
     if sizes[:1] != [1] or operands[first : first + 1] != [batch]:
-        raise Refusal(user, "expected slices of C at the batch index of the loop, of one matrix each")
+        raise Refusal(user, "expected slices at the batch index of the loop, of one matrix each")
     segments = list(ir.DenseI32ArrayAttr(user.attributes["operandSegmentSizes"]))
     segments[first] += len(indices) - 1
     count = len(indices)

@@ -14,7 +14,8 @@ class OutlineAttention(Tc.Operation, name="outline_attention"):
     Attributes: `rows`, `columns`: queries of a block of the kernel, and keys of its tiles.
 
     Operands: a handle to a module with one public function. Other products are left as they are, and so is an attention
-    whose queries or keys are no multiples of `rows` and `columns`.
+    whose queries or keys are no multiples of `rows` and `columns`, or whose keys are a single tile: its kernel has no
+    next tiles to copy while it multiplies these.
     """
 
     target: Handle
@@ -28,5 +29,7 @@ def outline_attention(payload: ir.Operation, op: OutlineAttention, rewriter: Rew
     for product in list(last_products(one_function(payload).regions[0].blocks[0])):
         with contextlib.suppress(Refusal):
             attention = find(product)
-            if attention.shape[-2] % op.rows.value == 0 and attention.shape[-1] % op.columns.value == 0:
+            queries, keys = attention.shape[-2:]
+            has_tiles = keys % op.columns.value == 0 and keys > op.columns.value
+            if queries % op.rows.value == 0 and has_tiles:
                 outline(attention.ops, [attention.result.value], "attention", rewriter)

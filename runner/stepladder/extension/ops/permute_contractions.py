@@ -18,9 +18,11 @@ from stepladder.extension.lib.multi_kernel.products import (
 from stepladder.extension.lib.multi_kernel.stages import one_function
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps, loops_of
 from stepladder.mlir.reshapes import reshaped
 from stepladder.mlir.traverse import producer
+from stepladder.payload.front.plan import STRIDED
 from stepladder.payload.producers import PREPARED
 
 _Order = tuple[int, ...]
@@ -45,6 +47,9 @@ class PermuteContractions(Tc.Operation, name="permute_contractions"):
     `prepared`: the payload of the matmul has it, and `tc.load_in_place` removes the copy.
 
     Operands: a handle to a module with one public function on tensors.
+    With `strided` 1, contractions get the attribute `strided`: their kernels read an A or B of which the batch has
+    several strides, such as the heads of several sequences, and such an operand keeps its order.
+
     Attributes: in_place, whether the pipeline of matmuls reads operands in other orders by TMA; columns, whether it
     writes rows with a pitch, and so a result whose batch is not outermost.
     """
@@ -52,17 +57,28 @@ class PermuteContractions(Tc.Operation, name="permute_contractions"):
     target: Handle
     in_place: ir.IntegerAttr
     columns: ir.IntegerAttr
+    strided: ir.IntegerAttr
 
 
 @transform_op(PermuteContractions)
 def permute_contractions(payload: ir.Operation, op: PermuteContractions, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
     for item in operations_of(one_function(payload).regions[0].blocks[0]):
-        columns = bool(op.columns.value)
-        if is_product(item) and not is_batch_of_vectors(item) and not _is_accepted(item, columns=columns):
+        columns, strided = bool(op.columns.value), bool(op.strided.value)
+        if not is_product(item) or is_batch_of_vectors(item):
+            continue
+        _mark(item, strided=strided)
+        if not _is_accepted(item, columns=columns):
             product = _without_lone_loops(item, rewriter)
+            _mark(product, strided=strided)
             if product == item or not _is_accepted(product, columns=columns):
-                _permute(product, rewriter, in_place=bool(op.in_place.value))
+                _permute(product, rewriter, in_place=bool(op.in_place.value), strided=strided)
+
+
+def _mark(product: ir.Operation, *, strided: bool) -> None:
+    """Notes at a contraction whether its kernel reads batches of several strides."""
+    if strided:
+        product.attributes[STRIDED] = ir.UnitAttr.get()
 
 
 def _is_accepted(product: ir.Operation, *, columns: bool) -> bool:
@@ -119,13 +135,13 @@ def _without_axes(value: ir.Value, is_dropped: Sequence[bool]) -> ir.Value:
     return reshaped(value, shape, groups)
 
 
-def _permute(product: ir.Operation, rewriter: Rewriter, *, in_place: bool) -> None:
+def _permute(product: ir.Operation, rewriter: Rewriter, *, in_place: bool, strided: bool) -> None:
     """Transposes the operands of a contraction whose order differs from the best one, and its result."""
     maps = indexing_maps(product)
     orders = [tuple(loops_of(map_)) for map_ in maps]
     if any(len(order) < len(map_.results) for order, map_ in zip(orders, maps)):
         return  # an axis of one element, which no loop runs along
-    new_orders, stays = _best_orders(product, orders, in_place=in_place)
+    new_orders, stays = _best_orders(product, orders, in_place=in_place, strided=strided)
     if new_orders == orders:
         return
     with ir.InsertionPoint(product), product.location:
@@ -135,6 +151,7 @@ def _permute(product: ir.Operation, rewriter: Rewriter, *, in_place: bool) -> No
         loops = maps[0].n_dims
         new_maps = [ir.AffineMap.get(loops, 0, [ir.AffineExpr.get_dim(loop) for loop in order]) for order in new_orders]
         generic, block = create_generic(operands[:2], operands[2:], new_maps)
+        _mark(generic, strided=strided)
         for operand, is_read_in_place in zip(operands, stays):
             transpose = producer(operand)
             if is_read_in_place and transpose is not None and transpose.name == "linalg.transpose":
@@ -172,8 +189,31 @@ def _is_addressable(operand: ir.Value, sizes: dict[int, int], groups: Groups, or
     return all(sizes[loop] % _BOX == 0 or _BOX % sizes[loop] == 0 for loop in inner)
 
 
+def _is_strided(operand: ir.Value, order: _Order, batch: _Order, inner: tuple[_Order, _Order]) -> bool:
+    """Tells whether a kernel reads an operand whose batch is between its rows, or in another order, by strides.
+
+    Args:
+        operand: A or B.
+        order: the loops that run along its axes.
+        batch: the loops of the batch.
+        inner: those of m or n, and of k.
+    """
+    type_ = ir.RankedTensorType(operand.type)
+    width = bits_of_name(str(type_.element_type))
+    if not batch or type_.shape[-1] * width % _PITCH_BITS:
+        return False
+    is_together = all(_contains(order, loops) for loops in inner)
+    innermost = inner if width == _KEPT_BITS else inner[1:]  # k
+    return is_together and any(order[-len(loops) :] == loops for loops in innermost)
+
+
+def _contains(order: _Order, loops: _Order) -> bool:
+    """Tells whether loops follow each other in an order."""
+    return any(order[place : place + len(loops)] == loops for place in range(len(order)))
+
+
 def _best_orders(
-    product: ir.Operation, current_orders: Sequence[_Order], *, in_place: bool
+    product: ir.Operation, current_orders: Sequence[_Order], *, in_place: bool, strided: bool
 ) -> tuple[list[_Order], tuple[bool, bool]]:
     """Returns the orders of loops of A, B and C in which the fewest elements are copied, and whether A and B are in
     another order that TMA reads in place.
@@ -182,6 +222,7 @@ def _best_orders(
         product: the contraction.
         current_orders: the loops that run along the axes of A, B and C.
         in_place: whether the pipeline of matmuls reads operands in other orders by TMA.
+        strided: whether it reads batches of several strides.
     """
     a, b, c = current_orders
     groups, sizes = groups_of(product), sizes_of(product)
@@ -204,6 +245,9 @@ def _best_orders(
             _nearest(b, (*batch, *n, *k), (*batch, *k, *n), keeps[1]),
             _nearest(c, (*batch, *m, *n), (*batch, *n, *m), True),
         ]
+        for place, (operand, inner) in enumerate(zip(product.operands, ((m, k), (n, k)))):
+            if strided and _is_strided(operand, current_orders[place], batch, inner):
+                orders[place] = current_orders[place]
         is_other = [order != new for order, new in zip(current_orders, orders)]
         stays_a, stays_b = (
             in_place

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stepladder.payload.front.digits import Digit, flat
+from stepladder.payload.front.digits import Digit, extent, flat
 from stepladder.payload.front.trace import ACCEPTED, Contraction
 from stepladder.payload.refusal import refuse
+
+# Of rows or columns of the matrices of a batch: that of a tile.
+_LEAST_EXTENT = 64
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def dimensions_of(contraction: Contraction, c_order: list[Digit]) -> Dimensions:
                 f"{contraction.op.name} has a dimension of {digit.size} that {owner} has; it must be m, n or k, which "
                 "two operands have",
             )
-    batch = _batch(c_order, digits)
+    batch = _batch(c_order, digits) or _outer(c_order, orders)
     rest = [digit for digit in c_order if digit not in batch]
     m = [digit for digit in rest if digit in digits["A"]]
     n = [digit for digit in rest if digit in digits["B"]]
@@ -83,6 +86,28 @@ def _batch(c_order: list[Digit], digits: Mapping[str, set[Digit]]) -> list[Digit
     if len(runs) != 3:
         return []
     return c_order[: next(number for number, owner in enumerate(owners) if owner != owners[0])]
+
+
+def _outer(c_order: list[Digit], orders: Mapping[str, list[Digit]]) -> list[Digit]:
+    """Returns the digits that one operand alone has before k, where it has others of C after k, such as the experts of
+    `td,edf->tef`: matrices, one after the other, that the matrix of the other operand is multiplied by. None where
+    both operands have some, or where the matrices have so few rows or columns that one large matmul of a transposed
+    operand is better.
+
+    Args:
+        c_order: the digits of C, outermost first.
+        orders: those of A and B.
+    """
+    of_c, batches = set(c_order), []
+    for order in orders.values():
+        is_sum = [digit not in of_c for digit in order]
+        if True not in is_sum:
+            continue
+        first, last = is_sum.index(True), len(order) - is_sum[::-1].index(True)
+        outer, inner = order[:first], order[last:]
+        if outer and inner and all(is_sum[first:last]):
+            batches.append(outer if extent(inner) >= _LEAST_EXTENT else [])
+    return [digit for digit in c_order if digit in batches[0]] if len(batches) == 1 else []
 
 
 def interleaved(

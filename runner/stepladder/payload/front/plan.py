@@ -18,6 +18,8 @@ from stepladder.payload.refusal import refuse
 # Dimensions of a batch that a kernel stores to: TMA addresses tensors of up to five.
 _MAX_BATCH = 3
 _READ_BITS = 16
+# Of a contraction: its kernel reads an A or B of which the batch has several strides.
+STRIDED = "strided"
 
 
 def make_plan(trace: Trace) -> Plan:
@@ -158,7 +160,7 @@ def _operand(
     is_broadcast = bool(dimensions.batch) and not set(dimensions.batch) & set(order)
     outer = [] if is_broadcast else dimensions.batch
     if order not in (outer + rows + columns, outer + columns + rows):
-        apart = _apart(view, order, outer, rows, columns)
+        apart = _apart(view, order, outer, rows, columns, is_strided=STRIDED in contraction.op.attributes)
         if apart is not None:
             return apart
         raise interleaved(contraction, name, view.place.argument, order, dimensions)
@@ -169,24 +171,30 @@ def _operand(
 
 
 def _apart(
-    view: View, order: list[Digit], batch: list[Digit], rows: list[Digit], columns: list[Digit]
+    view: View, order: list[Digit], batch: list[Digit], rows: list[Digit], columns: list[Digit], *, is_strided: bool
 ) -> Matrix | None:
     """Returns an operand of a batch that is not outermost, such as rows of all matrices: matrices with a row pitch, of
-    16-bit elements, which all pipelines that read parts of buffers read in either layout. None for others.
+    16-bit elements, which all pipelines that read parts of buffers read in either layout, or of any elements where the
+    contraction is for those that read all. None for others.
 
     Args:
         view: the operand.
         order: the digits of the buffer, outermost first.
         batch, rows, columns: those of each dimension.
+        is_strided: whether the batch may have several strides, and elements any width.
     """
     assert view.place is not None  # it is an argument
     bits, place = bits_of_name(str(view.stored)), view.window or whole_of(order)
-    if not batch or bits != _READ_BITS or {*order} != {*batch, *rows, *columns}:
+    if not batch or (bits != _READ_BITS and not is_strided) or {*order} != {*batch, *rows, *columns}:
         return None
+    runs = place.runs(batch)
+    if len(runs) > (_MAX_BATCH if is_strided else 1):
+        return None
+    extents = tuple(map(extent, runs)) if len(runs) > 1 else ()
     for is_transposed, inner in ((False, [rows, columns]), (True, [columns, rows])):
-        laid_out = place.laid_out([batch, *inner])
-        if laid_out is not None and place.has_rows([batch, *inner], bits):
-            return Matrix(view.place.argument, view.stored, is_transposed, False, Layout(*laid_out))
+        laid_out = place.laid_out([*runs, *inner])
+        if laid_out is not None and place.has_rows([*runs, *inner], bits):
+            return Matrix(view.place.argument, view.stored, is_transposed, False, Layout(*laid_out, batch=extents))
     return None
 
 

@@ -83,7 +83,7 @@ def _emit(body: ir.Block, plan: Plan) -> None:
         product = _begin(body, plan, product, element, buffer if not consumers else None)
     product = _consume(body, plan, consumers, product, buffer)
     with plan.location:
-        value = _divided(product, list(ir.MemRefType(buffer.type).shape))
+        value = _reshaped(product, list(ir.MemRefType(buffer.type).shape))
         bufferization.materialize_in_destination(None, value, buffer, restrict=True, writable=True)
 
 
@@ -209,7 +209,7 @@ def _operand(body: ir.Block, operand: Matrix, batch: int | None, shape: tuple[in
     stored_shape = [shape[1], shape[0]] if operand.is_transposed else list(shape)
     if batch is not None and not operand.is_broadcast:
         stored_shape = [batch, *stored_shape]
-    return _to_tensor(_placed(body, operand, stored_shape), writable=False)
+    return _reshaped(_to_tensor(_placed(body, operand, stored_shape), writable=False), stored_shape)
 
 
 def _placed(body: ir.Block, operand: Matrix | Read, shape: list[int]) -> ir.Value:
@@ -229,18 +229,18 @@ def _destination(plan: Plan, buffer: ir.Value) -> ir.Value:
     return _empty(plan.shape, type_.element_type)
 
 
-def _divided(product: ir.Value, shape: list[int]) -> ir.Value:
-    """Returns a product with a batch that is divided into the dimensions of its buffer, if it is.
+def _reshaped(matrices: ir.Value, shape: list[int]) -> ir.Value:
+    """Returns matrices of a batch whose dimensions are those of a buffer, or are one dimension: of several strides.
 
     Upstream's fusion of elementwise ops would divide the matmul itself for a `tensor.expand_shape`.
     """
-    type_ = ir.RankedTensorType(product.type)
+    type_ = ir.RankedTensorType(matrices.type)
     if type_.rank == len(shape):
-        return product
+        return matrices
     numbers = ir.Attribute.parse(f"dense<{shape}> : tensor<{len(shape)}xi64>")
     extents = arith.constant(ir.RankedTensorType.get([len(shape)], ir.IntegerType.get_signless(64)), numbers)
     result = ir.RankedTensorType.get(shape, type_.element_type)
-    return ir.Operation.create("tensor.reshape", [result], [product, extents]).results[0]
+    return ir.Operation.create("tensor.reshape", [result], [matrices, extents]).results[0]
 
 
 def _to_tensor(buffer: ir.Value, *, writable: bool) -> ir.Value:

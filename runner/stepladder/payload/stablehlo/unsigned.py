@@ -24,7 +24,7 @@ def rewrite(module: ir.Module) -> None:
         module: with functions of StableHLO.
 
     Raises:
-        StepladderError: an op on such integers of 64 bits that needs more.
+        StepladderError: an op on such integers that is not computed, such as a product of those of 64 bits.
     """
     _widen_indices(module)
     is_found = False
@@ -39,7 +39,7 @@ def rewrite(module: ir.Module) -> None:
             raise StepladderError(
                 f"'{op.name}' of integers without a sign, of {op.operands[0].type}",
                 location=location_text(op.location),
-                notes=["accepted: such integers of up to 32 bits; of longer ones sums, products and ops on bits"],
+                notes=["accepted: factors of up to 32 bits, and ui64 in elementwise ops"],
             )
         op.results[0].replace_all_uses_with(replacement.value)
         op.erase()
@@ -66,12 +66,16 @@ def _widen_indices(module: ir.Module) -> None:
             if type_ is None or not type_.is_unsigned:
                 continue
             with ir.InsertionPoint(op), op.location:
-                wide = _widened(Tensor(op.operands[number]))
-            if wide is None:
-                raise StepladderError(
-                    f"'{op.name}' at places of {op.operands[number].type}", location=location_text(op.location)
-                )
-            op.operands[number] = wide.value
+                op.operands[number] = _index(Tensor(op.operands[number])).value
+
+
+def _index(x: Tensor) -> Tensor:
+    """Returns indices without a sign in 64 bits; those that are longer are beyond all arrays."""
+    wide = _widened(x)
+    if wide is not None:
+        return wide
+    signed = _signed(x)
+    return where(signed < 0, (1 << (_WIDE - 1)) - 1, signed)
 
 
 def _integer(value: ir.Value) -> ir.IntegerType | None:
@@ -105,34 +109,48 @@ def _compared(op: ir.Operation) -> Tensor:
     return Tensor(created("stablehlo.compare", op.results[0].type, x.value, y.value, comparison_direction=direction))
 
 
-def _converted(op: ir.Operation) -> Tensor | None:
+def _converted(op: ir.Operation) -> Tensor:
     """Returns a conversion from or to integers without a sign."""
     x, wanted = Tensor(op.operands[0]), Tensor(op.results[0]).element
     source = _integer(op.operands[0])
     if source is not None and source.is_unsigned:
-        to_bits = isinstance(wanted, ir.IntegerType) and 1 < wanted.width <= source.width
+        to_bits = isinstance(wanted, ir.IntegerType) and wanted.width <= source.width
         if to_bits:
+            # Of one bit, which holds whether a number is not 0.
             width = ir.IntegerType(wanted).width
             return _signed(x).convert(ir.IntegerType.get_signless(width)).convert(wanted)
         wide = _widened(x)
-        return None if wide is None else wide.convert(wanted)
+        return _cast("arith.uitofp", _signed(x), wanted) if wide is None else wide.convert(wanted)
     width = ir.IntegerType(wanted).width
     if source is not None:
         return x.convert(ir.IntegerType.get_signless(width)).convert(wanted)
     if width >= _WIDE:
-        return None
+        return _cast("arith.fptoui", x, ir.IntegerType.get_signless(width)).convert(wanted)
     whole = x.convert(ir.IntegerType.get_signless(_WIDE))
     return whole.convert(ir.IntegerType.get_signless(width)).convert(wanted)
 
 
-def _in_wide(op: ir.Operation) -> Tensor | None:
+def _cast(name: str, x: Tensor, element: ir.Type) -> Tensor:
+    """Returns a cast of upstream's arithmetic, whose integers have a sign in the op."""
+    return Tensor(created(name, ir.RankedTensorType.get(x.shape, element), x.value))
+
+
+def _divided(op: ir.Operation) -> Tensor:
     """Returns a quotient or remainder, of 64 bits."""
-    x, y = (_widened(Tensor(operand)) for operand in op.operands)
-    if x is None or y is None:
-        return None
-    combined = x.combined(op.name.removeprefix("stablehlo."), y)
-    type_ = Tensor(op.results[0]).element
-    return combined.convert(ir.IntegerType.get_signless(ir.IntegerType(type_).width)).convert(type_)
+    x, y = (Tensor(operand) for operand in op.operands)
+    name, wide_x, wide_y = op.name.removeprefix("stablehlo."), _widened(x), _widened(y)
+    if wide_x is None or wide_y is None:
+        return _divided_in_wide(_signed(x), _signed(y), name).convert(x.element)
+    width = ir.IntegerType(x.element).width
+    return wide_x.combined(name, wide_y).convert(ir.IntegerType.get_signless(width)).convert(x.element)
+
+
+def _divided_in_wide(x: Tensor, y: Tensor, name: str) -> Tensor:
+    """Returns a quotient or remainder of bits that are integers without a sign: by 0, all bits, or the dividend."""
+    by_zero = y.equals(0)
+    upstream = "arith.divui" if name == "divide" else "arith.remui"
+    result = created(upstream, x.value.type, x.value, where(by_zero, 1, y).value)
+    return where(by_zero, -1 if name == "divide" else x, Tensor(result))
 
 
 def _extremum(is_largest: bool) -> Callable[[ir.Operation], Tensor]:
@@ -186,8 +204,8 @@ def _factor(x: Tensor, sums: ir.Type) -> Tensor | None:
 _REPLACED: dict[str, Callable[[ir.Operation], Tensor | None]] = {
     "compare": _compared,
     "convert": _converted,
-    "divide": _in_wide,
-    "remainder": _in_wide,
+    "divide": _divided,
+    "remainder": _divided,
     "maximum": _extremum(True),
     "minimum": _extremum(False),
     "clamp": _clamped,

@@ -20,7 +20,7 @@ _TILE = 128  # queries of a block, and keys of a tile
 
 def is_slower(texts: Mapping[str, str], request: Request, target: str) -> bool:
     """Tells whether attentions are estimated to take longer in a kernel each than in several, in the current MLIR
-    context, or have a single tile of keys, which leaves no loop that copies tiles ahead.
+    context.
 
     A block of the one kernel reads all keys of its head, one tile after the other: where heads and queries are few,
     multiprocessors are idle. Kernels of their own take as long as writing and reading scores and weights.
@@ -38,8 +38,6 @@ def is_slower(texts: Mapping[str, str], request: Request, target: str) -> bool:
             continue
         module = parse_payload(text, "attention")  # what `walk` returns does not keep it
         attention = find_last(walk(module, "func.func")[0].regions[0].blocks[0])
-        if attention.shape[-1] <= _TILE:
-            return True
         one_kernel += _of_one(attention, on, skips=skips)
         several_kernels += on.attention["kernels"] + math.prod(attention.shape) * on.attention["score"] * 1e-6
     return one_kernel > several_kernels

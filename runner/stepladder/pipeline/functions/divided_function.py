@@ -116,6 +116,8 @@ def divide(text: str, name: str, request: Request, *, pairs: bool) -> Divided:
     settings["dequantizing"] = all(has_step((pipeline,), "prepare_operands") for pipeline in pipelines)
     settings[COLUMNS] = all("takes_windows" in library.load(item).derived for item in pipelines)
     settings |= {name: value for name, value in original.settings.items() if name in OF_FUNCTIONS}
+    strided = settings[COLUMNS] and all("reads_strided_batches" in library.load(item).derived for item in pipelines)
+    settings["strided"] = bool(strided)
     own_settings = {name: value for name, value in original.settings.items() if name not in OF_FUNCTIONS}
     request = dataclasses.replace(original, settings=own_settings)
     run = run_pipeline(text, name, _division(request, settings))

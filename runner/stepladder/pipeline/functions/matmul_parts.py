@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from stepladder.pipeline import library
-from stepladder.pipeline.any_payload import on_tensors_too, refusal_of_matmul
-from stepladder.pipeline.automatic import AS_FUNCTION
+from stepladder.pipeline.any_payload import raised_text, refusal_of_matmul
+from stepladder.pipeline.automatic import AS_FUNCTION, AS_ONE_KERNEL, is_reason
+from stepladder.pipeline.definition import KnobError, RequirementError
 from stepladder.pipeline.functions.divided_function import divide, takes_pairs
+from stepladder.pipeline.functions.division import is_on_tensors, selected
 from stepladder.pipeline.functions.matmul_requests import of_matmuls, with_exact_tf32
 from stepladder.pipeline.functions.stage_texts import is_matmul
 from stepladder.pipeline.knob_query import read_query
@@ -47,17 +50,28 @@ def matmul_parts(text: str, name: str, request: Request) -> list[Part]:
     try:
         read_query(library.load(request.pipeline), request, text, name)
     except StepladderError as refusal:
-        if refusal_of_matmul(text, name, request.function) is None:
+        has_tensors = is_on_tensors(selected(text, name, request.function))
+        is_refused_by_steps = isinstance(refusal, KnobError | RequirementError)
+        if is_refused_by_steps or (has_tensors and refusal_of_matmul(text, name, request.function) is None):
             raise
         try:
-            parts = on_tensors_too(text, name, request, _of_function)
+            parts = _of_function(text, name, request) if has_tensors else _of_buffers(text, name, request)
         except StepladderError as error:
+            if is_reason(refusal, error):
+                error.notes = (*error.notes, f"{AS_ONE_KERNEL}{refusal.message}")
+                raise
             refusal.notes = (*refusal.notes, f"{AS_FUNCTION}{error.message}")
             raise refusal from None
         if not parts:
             raise
         return parts
     return [Part(text, name, request)]
+
+
+def _of_buffers(text: str, name: str, request: Request) -> list[Part]:
+    """Returns the matmuls of a function on buffers, which is raised to one on tensors; none of one that is not."""
+    on_tensors = raised_text(text, name, request.function)
+    return [] if on_tensors is None else _of_function(on_tensors, name, dataclasses.replace(request, function=None))
 
 
 def _of_function(text: str, name: str, request: Request) -> list[Part]:

@@ -168,8 +168,8 @@ def _check_windows(manifest: Manifest, fields: Fields) -> None:
         if window is None:
             continue
         item = fields.object("problem").object(f"{role}_window")
-        if window.batch and (role != "c" or math.prod(window.batch) != problem.batch):
-            raise item.error("batch", f"must have a product of {problem.batch}, and be of C, got {window.batch}")
+        if window.batch and math.prod(window.batch) != problem.batch:
+            raise item.error("batch", f"must have a product of {problem.batch}, got {window.batch}")
         shape = window.extents(getattr(problem, f"{role}_shape"))
         if len(window.strides) != len(shape) or window.strides[-1] != 1:
             raise item.error("strides", f"must be one for each of {len(shape)} dimensions, the last one 1")

@@ -25,6 +25,7 @@ from stepladder.mlir.slices import numbers_of
 from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.mlir.types import element_of, is_fp8
 from stepladder.payload.front.bodies import factors, structured
+from stepladder.payload.front.plan import STRIDED
 from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.payload.producers import PREPARED
 from stepladder.runtime.errors import StepladderError
@@ -152,7 +153,8 @@ def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value, columns: bool = 
         return refusal
     if matmul.problem.c_window is not None and not columns:
         return StepladderError("C has a pitch between its rows, and the pipelines write whole buffers")
-    if matmul.facts()["read_windows"] and not (columns and _reads_parts(matmul)):
+    strided = any(STRIDED in op.attributes for op in ops)
+    if matmul.facts()["read_windows"] and not (columns and _reads_parts(matmul, strided=strided)):
         return StepladderError("A or B is a part of a buffer that the pipelines do not read in place")
     if _ELIDED not in text:
         _accepted[text, columns] = None
@@ -161,13 +163,19 @@ def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value, columns: bool = 
     return None
 
 
-def _reads_parts(matmul: PayloadMatmul) -> bool:
+def _reads_parts(matmul: PayloadMatmul, *, strided: bool) -> bool:
     """Tells whether all pipelines read A and B where they are, as parts of buffers: `wgmma` does not, of elements that
-    it transposes or splits in kernels of their own, and no pipeline reads rows that are not aligned."""
+    it transposes or splits in kernels of their own, and no pipeline reads rows that are not aligned.
+
+    Args:
+        matmul: with A or B that is a part.
+        strided: whether the pipelines are those that read batches of several strides, which read all elements.
+    """
     problem = matmul.problem
     is_along_k = problem.a_layout == "row" and problem.b_layout == "column"
     widths = {bits_of_name(problem.a_type), bits_of_name(problem.b_type)}
-    return bool(matmul.facts()["windows_aligned"]) and (widths == {16} or (widths == {8} and is_along_k))
+    is_read = strided or widths == {16} or (widths == {8} and is_along_k)
+    return bool(matmul.facts()["windows_aligned"]) and is_read
 
 
 def layout_sources(op: ir.Operation, values: Sequence[ir.Value], *, columns: bool = False) -> list[ir.Operation]:
