@@ -4,8 +4,9 @@
 // attention block computes its scores from tensors (batch, sequence, head, depth), where the sequence is between the
 // dimensions of the batch. A transpose is a kernel that reads and writes the operand once; the matmul then runs on
 // matrix units. Of 16-bit operands it keeps the innermost dimension where one of the two orders does, so that threads
-// copy vectors. The step does not change contractions that the front accepts. Upstream's op transposes only to the
-// order of one named op.
+// copy vectors. The step does not change contractions that the front accepts. Where the pipelines read batches of
+// several strides in place (`strided`), such an operand keeps its order, and the contraction is marked for the front.
+// Upstream's op transposes only to the order of one named op.
 //
 // Source: transpose-transpose-GEMM-transpose, as in the survey of tensor contractions by Springer and Bientinesi
 // (2018).
@@ -22,7 +23,8 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @permute_contractions(%module: !transform.any_op {transform.readonly}) {
     "tc.permute_contractions"(%module) {in_place = 0 : i64, columns = 1 : i64, strided = 0 : i64,
-        knobs = {in_place = "1 if in_place else 0", columns = "1 if columns else 0", strided = "1 if strided else 0"}} : (!transform.any_op) -> ()
+        knobs = {in_place = "1 if in_place else 0", columns = "1 if columns else 0",
+                 strided = "1 if strided else 0"}} : (!transform.any_op) -> ()
     transform.yield
   }
 }

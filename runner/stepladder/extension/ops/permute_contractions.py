@@ -46,12 +46,13 @@ class PermuteContractions(Tc.Operation, name="permute_contractions"):
     With `in_place` 1, a transpose of A or B whose boxes TMA can address in the buffer that it reads gets the attribute
     `prepared`: the payload of the matmul has it, and `tc.load_in_place` removes the copy.
 
-    Operands: a handle to a module with one public function on tensors.
     With `strided` 1, contractions get the attribute `strided`: their kernels read an A or B of which the batch has
     several strides, such as the heads of several sequences, and such an operand keeps its order.
 
+    Operands: a handle to a module with one public function on tensors.
     Attributes: in_place, whether the pipeline of matmuls reads operands in other orders by TMA; columns, whether it
-    writes rows with a pitch, and so a result whose batch is not outermost.
+    writes rows with a pitch, and so a result whose batch is not outermost; strided, whether it reads batches of several
+    strides.
     """
 
     target: Handle
