@@ -76,6 +76,11 @@ def test_equal_layers_of_a_model_are_one_problem() -> None:
     ]
 
 
+def _plan_text(problems: list[dict]) -> str:
+    fields = {"schema_version": 1, "pipeline": "wmma", "digest": "d", "target": "sm_80", "tool_versions": {}}
+    return json.dumps({**fields, "problems": problems})
+
+
 @pytest.mark.parametrize(
     "text, said",
     [
@@ -84,6 +89,8 @@ def test_equal_layers_of_a_model_are_one_problem() -> None:
         ("null", "the plan must be an object"),
         ('{"schema_version": 9}', "the plan is of version 9, and this stepladder reads 1"),
         ('{"schema_version": 1, "pipeline": 3}', "field 'pipeline' must be a string, got 3"),
+        (_plan_text([]), "field 'problems' is empty: there is nothing to measure"),
+        (_plan_text([{"name": "a", "key": "b", "settings": []}]), r"field 'problems\[0\].settings' is empty"),
     ],
 )
 def test_a_damaged_plan_is_refused(tmp_path: Path, text: str, said: str) -> None:
