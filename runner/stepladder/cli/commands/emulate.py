@@ -37,10 +37,11 @@ What the program prints (gpu.printf, vector.print, printMemrefF32 and its family
 
 --kernel, --grid and --block run a single kernel: a gpu.func or an llvm.func of a module at any level, or PTX (*.ptx).
 In a bundle, or with --bundle, the manifest describes the launch of PTX, and the results are compared with
-reference.json. A bundle must be whole; the PTX of a file may be edited, even in its bundle. Otherwise --arguments lists the arguments of the kernel: 256x128xf16 is an array (for a memref, bare or
-expanded to a descriptor, or a pointer), A.npy the array of a file, 256x128xf16[64x64,128b] a TMA descriptor with its
-box and swizzle, 7:i32 a scalar. Arrays are random, unless a suffix sets their elements: =0 fills an array with a
-constant, =iota with 0, 1, ..., and =out marks an uninitialized output, all elements of which must be written.
+reference.json. A bundle must be whole; the PTX of a file may be edited, even in its bundle. Otherwise --arguments lists
+the arguments of the kernel: 256x128xf16 is an array (for a memref, bare or expanded to a descriptor, or a pointer),
+A.npy the array of a file, 256x128xf16[64x64,128b] a TMA descriptor with its box and swizzle, 7:i32 a scalar. Arrays are
+random, unless a suffix sets their elements: =0 fills an array with a constant, =iota with 0, 1, ..., and =out marks an
+uninitialized output, all elements of which must be written.
 
 Outputs are checked by --expect, with files, or by --reference, with a function in MLIR: a wrong element is then a
 finding. Integers must be equal. If the function returns nothing, the result of a reference is compared with the
