@@ -333,7 +333,9 @@ def test_an_interruption_keeps_what_was_measured_and_ends_the_process(planned: P
         os.kill(int((planned / "pid").read_text()), 0)
 
 
-def test_an_interrupted_build_keeps_whole_bundles(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number, jobs", [(signal.SIGINT, 1), (signal.SIGTERM, 2)])
+def test_an_interrupted_build_keeps_whole_bundles(tmp_path: Path, number: signal.Signals, jobs: int) -> None:
+    """No process is left, which would keep standard error open."""
     for payload in PARTS:
         (tmp_path / payload.name).write_text(payload.text)
     files = [str(tmp_path / payload.name) for payload in PARTS]
@@ -351,16 +353,17 @@ def test_an_interrupted_build_keeps_whole_bundles(tmp_path: Path) -> None:
         "--top",
         "4",
         "--jobs",
-        "1",
+        str(jobs),
         "--folder",
         str(tmp_path / "plan"),
     ]
     runner = os.pathsep.join(path for path in sys.path if path.endswith("runner"))
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": runner})
     first = process.stderr.readline()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     rest = process.communicate(timeout=120)[1]
-    assert first.startswith("1 of 8") and process.returncode == 130 and "Traceback" not in rest
+    status = {signal.SIGINT: 130, signal.SIGTERM: -signal.SIGTERM}[number]
+    assert first.startswith("1 of 8") and process.returncode == status and "Traceback" not in rest
     plan = read_plan(tmp_path / "plan")
 
     there = [
