@@ -90,6 +90,7 @@ def test_sizes_that_are_given() -> None:
         (3, "argument 'bind' is a int"),
         ({"M": 0}, "argument 'bind' has 'M': 0; accepted"),
         ({"M": "8"}, "argument 'bind' has 'M': '8'; accepted"),
+        ({"M": 2**63, "N": 8, "K": 8}, "'M': 9223372036854775808; accepted: sizes of at most 9223372036854775807"),
     ):
         with pytest.raises(stepladder.ArgumentError, match=message):
             stepladder.compile(BUFFERS, **options(bind=bind))

@@ -1,5 +1,6 @@
 """The command line: exit statuses, messages, and that what runs on the GPU machine imports no MLIR."""
 
+import json
 import os
 import subprocess
 import sys
@@ -192,6 +193,21 @@ def test_closed_pipe() -> None:
     process.stdout.close()
     assert process.wait() == 141
     assert process.stderr.read() == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_progress_that_cannot_be_written_is_lost(tmp_path: Path) -> None:
+    """Results and the exit status are those of the command; messages of errors are lost too, and not the status."""
+    command = [sys.executable, "-m", "stepladder", "list", "knobs", "--pipeline", "wmma", "--json", "-"]
+    environment = os.environ | {"PYTHONPATH": str(RUNNER)}
+    ends = [(["--json"], 2), ([], 0)]
+    for further, status in ends:
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [*command, *further], stdout=subprocess.PIPE, stderr=full, text=True, env=environment, cwd=tmp_path
+            )
+        assert done.returncode == status
+    assert json.loads(done.stdout)[0]["pipeline"] == "wmma"
 
 
 def test_result_file(tmp_path: Path) -> None:

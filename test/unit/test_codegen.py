@@ -194,6 +194,16 @@ def test_ptx_that_ptxas_refuses() -> None:
     assert_clear(caught.value)
 
 
+@pytest.mark.parametrize("tool, status", [("true", 0), ("false", 1)])
+def test_a_ptxas_that_says_nothing_is_named(tool: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = shutil.which(tool)
+    assert path is not None
+    monkeypatch.setenv("STEPLADDER_PTXAS", path)
+    with pytest.raises(StepladderError, match="ptxas refuses the kernel for sm_80") as caught:
+        assemble("", "sm_80")
+    assert f"'{path}' ended with status {status}, without machine code" in caught.value.render()
+
+
 def test_tool_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ptxas = find_tool("ptxas")
     monkeypatch.setenv("STEPLADDER_PTXAS", ptxas)

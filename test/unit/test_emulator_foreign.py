@@ -221,3 +221,34 @@ def test_matrices_of_a_warp_in_column_major_order_and_with_rows_elsewhere() -> N
     )
     assert np.array_equal(outcome.arguments[1], a[:, :16].T)
     assert np.array_equal(outcome.arguments[2], a.ravel()[16:272].reshape(16, 16).T)
+
+
+def test_vectors_are_arrays_of_vectors_where_ops_are_lowered_in_part() -> None:
+    """A constant of LLVM's array type becomes a vector, one of whose elements changes, and an array again."""
+    array, deep = "!llvm.array<2 x vector<3xi32>>", "!llvm.array<2 x array<1 x vector<3xi32>>>"
+    text = launch(
+        f"""
+        %array = llvm.mlir.constant(dense<[[1, 2, 3], [4, 5, 6]]> : vector<2x3xi32>) : {array}
+        %vector = builtin.unrealized_conversion_cast %array : {array} to vector<2x3xi32>
+        %n = arith.index_cast %t : index to i32
+        %row = arith.remui %t, %c2 : index
+        %changed = vector.insert %n, %vector [%row, 1] : i32 into vector<2x3xi32>
+        %again = builtin.unrealized_conversion_cast %changed : vector<2x3xi32> to {array}
+        %second = llvm.extractvalue %again[1] : {array}
+        %cast = vector.shape_cast %changed : vector<2x3xi32> to vector<2x1x3xi32>
+        %deep = builtin.unrealized_conversion_cast %cast : vector<2x1x3xi32> to {deep}
+        %first = llvm.extractvalue %deep[0, 0] : {deep}
+        %back = builtin.unrealized_conversion_cast %deep : {deep} to vector<2x1x3xi32>
+        %same = arith.cmpi eq, %back, %cast : vector<2x1x3xi32>
+        %all = vector.shape_cast %same : vector<2x1x3xi1> to vector<6xi1>
+        %is = vector.reduction <and>, %all : vector<6xi1> into i1
+        %sum = arith.addi %first, %second : vector<3xi32>
+        %total = vector.reduction <add>, %sum : vector<3xi32> into i32
+        %zero = arith.constant 0 : i32
+        %result = arith.select %is, %total, %zero : i32
+        memref.store %result, %Y[%t] : memref<64xi32>
+        gpu.terminator"""
+    ).replace("%c1 = arith", "%c2 = arith.constant 2 : index\n      %c1 = arith")
+    outcome = run_clean(text, np.zeros(64, np.int32))
+    lanes = np.arange(64)
+    assert (outcome.arguments[0] == 21 + lanes - np.where(lanes % 2, 5, 2)).all()

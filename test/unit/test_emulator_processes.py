@@ -1,5 +1,8 @@
 """Blocks of a launch in several processes: the same numbers, findings and counts as one after the other."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -82,3 +85,22 @@ def test_the_same_as_one_after_the_other(name: str, monkeypatch: pytest.MonkeyPa
     assert several.steps == one.steps
     assert one.counters is not None and several.counters is not None
     assert several.counters.as_dict() == one.counters.as_dict()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere processes run to their end")
+def test_processes_end_with_the_one_that_waits() -> None:
+    """However that ends: the pipe, which all of them write, is closed."""
+    script = (
+        "import os, time, types\nfrom stepladder.emulator.core import processes\n"
+        "def run(*arguments):\n    print('runs', flush=True)\n    time.sleep(600)\n"
+        "processes._run = run\n"
+        "processes._forked(types.SimpleNamespace(progress=None), [[0], [1]], None)\n"
+    )
+    runner = os.pathsep.join(path for path in sys.path if path.endswith("runner"))
+    waiting = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": runner}
+    )
+    assert waiting.stdout is not None
+    assert [waiting.stdout.readline() for _ in range(2)] == ["runs\n"] * 2
+    waiting.kill()
+    assert waiting.communicate(timeout=60)[0] == ""

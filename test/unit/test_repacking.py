@@ -19,7 +19,7 @@ from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.bundle import read_bundle
 from stepladder.runtime.device import Device
-from stepladder.runtime.errors import OK, StepladderError
+from stepladder.runtime.errors import BAD_INPUT, OK, StepladderError
 from stepladder.runtime.launch import MatmulBuffers
 from stepladder.verify.check import check_exact
 
@@ -151,9 +151,12 @@ def test_damaged_descriptions_are_refused(copied: Path, change: Callable[..., ob
     assert message in refusal(copied)
 
 
-def test_damaged_files_are_refused(copied: Path) -> None:
+def test_damaged_files_are_refused(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (copied / "front/matmul_repack_0.cubin").write_bytes(b"other")
     assert "is truncated or was edited" in refusal(copied)
+    assert main(["emulate", str(copied)]) == BAD_INPUT
+    captured = capsys.readouterr()
+    assert "matmul_repack_0.cubin' is truncated or was edited" in captured.err and not captured.out
 
 
 def test_kernels_are_launched_in_order_with_one_workspace_each(odd_bundle: Path) -> None:

@@ -1,5 +1,6 @@
 """Script files: declarations that a script leaves out are supplied where the script is parsed."""
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
 from stepladder.pipeline import library, pipeline_cache, scripts
 from stepladder.pipeline.bind import bind
 from stepladder.pipeline.context import mlir_context
@@ -184,7 +186,7 @@ def test_a_pipeline_that_is_loaded_again_is_the_same(monkeypatch: pytest.MonkeyP
         for pipeline in first:
             knob_ops(pipeline)[0].attributes["selected"] = ir.StringAttr.get("changed")
             pipeline.knobs.clear()
-    monkeypatch.setattr(library, "_parse", lambda path: pytest.fail(f"{path} is parsed again"))
+    monkeypatch.setattr(library, "_parse", lambda path, _: pytest.fail(f"{path} is parsed again"))
     with mlir_context():
         for name, old, text in zip(names, first, texts, strict=True):
             again = library.load(name)
@@ -194,7 +196,7 @@ def test_a_pipeline_that_is_loaded_again_is_the_same(monkeypatch: pytest.MonkeyP
 
 
 def test_a_script_that_changes_is_loaded_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one that a step includes; a pipeline that is not the package's is never kept."""
+    """Also one that a step includes."""
     folder = tmp_path / "transforms"
     shutil.copytree(transforms_dir(), folder)
     for module in (library, pipeline_cache, scripts):
@@ -205,5 +207,31 @@ def test_a_script_that_changes_is_loaded_anew(tmp_path: Path, monkeypatch: pytes
         step.write_text(step.read_text().replace("transform.apply_cse", "// transform.apply_cse"))
         after = library.load("wmma_upstream")
     assert str(before.module).count("apply_cse") == str(after.module).count("apply_cse") + 1
-    assert pipeline_cache.state_of(tmp_path / "mine.mlir") is None
-    assert pipeline_cache.state_of(folder / ".." / "mine.mlir") is None
+
+
+def test_a_pipeline_of_a_user_is_parsed_once(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read anew when a script is another, even of the same size and time, or another script takes its place."""
+    parsed, parse = [], library._parse
+    monkeypatch.setattr(library, "_parse", lambda *arguments: parsed.append(1) or parse(*arguments))
+    path = write(first='transform.annotate %module "a" : !transform.any_op')
+
+    def marks() -> tuple[str, int]:
+        with mlir_context():
+            module = library.load(str(path)).module
+        names = [op.attributes["name"].value for op in walk(module, "transform.annotate")]
+        return "".join(names), len(parsed)
+
+    assert [marks(), marks()] == [("a", 1)] * 2
+    step = path.parent / "steps" / "first.mlir"
+    times = step.stat()
+    step.write_text(step.read_text().replace('"a"', '"b"'))
+    os.utime(step, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert [marks(), marks()] == [("b", 2)] * 2
+    (path.parent / "steps" / "tc").symlink_to(path.parent / "steps")
+    text = step.read_text()  # the link is a loop
+    step.rename(path.parent / "first.mlir")  # searched after steps/
+    assert marks() == ("b", 3)
+    step.write_text(text.replace('"b"', '"c"'))
+    assert [marks(), marks()] == [("c", 4)] * 2
+    step.unlink()
+    assert marks() == ("b", 5)

@@ -76,6 +76,11 @@ def test_equal_layers_of_a_model_are_one_problem() -> None:
     ]
 
 
+def _plan_text(problems: list[dict]) -> str:
+    fields = {"schema_version": 1, "pipeline": "wmma", "digest": "d", "target": "sm_80", "tool_versions": {}}
+    return json.dumps({**fields, "problems": problems})
+
+
 @pytest.mark.parametrize(
     "text, said",
     [
@@ -84,6 +89,8 @@ def test_equal_layers_of_a_model_are_one_problem() -> None:
         ("null", "the plan must be an object"),
         ('{"schema_version": 9}', "the plan is of version 9, and this stepladder reads 1"),
         ('{"schema_version": 1, "pipeline": 3}', "field 'pipeline' must be a string, got 3"),
+        (_plan_text([]), "field 'problems' is empty: there is nothing to measure"),
+        (_plan_text([{"name": "a", "key": "b", "settings": []}]), r"field 'problems\[0\].settings' is empty"),
     ],
 )
 def test_a_damaged_plan_is_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -326,7 +333,9 @@ def test_an_interruption_keeps_what_was_measured_and_ends_the_process(planned: P
         os.kill(int((planned / "pid").read_text()), 0)
 
 
-def test_an_interrupted_build_keeps_whole_bundles(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number, jobs", [(signal.SIGINT, 1), (signal.SIGTERM, 2)])
+def test_an_interrupted_build_keeps_whole_bundles(tmp_path: Path, number: signal.Signals, jobs: int) -> None:
+    """No process is left, which would keep standard error open."""
     for payload in PARTS:
         (tmp_path / payload.name).write_text(payload.text)
     files = [str(tmp_path / payload.name) for payload in PARTS]
@@ -344,16 +353,17 @@ def test_an_interrupted_build_keeps_whole_bundles(tmp_path: Path) -> None:
         "--top",
         "4",
         "--jobs",
-        "1",
+        str(jobs),
         "--folder",
         str(tmp_path / "plan"),
     ]
     runner = os.pathsep.join(path for path in sys.path if path.endswith("runner"))
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": runner})
     first = process.stderr.readline()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     rest = process.communicate(timeout=120)[1]
-    assert first.startswith("1 of 8") and process.returncode == 130 and "Traceback" not in rest
+    status = {signal.SIGINT: 130, signal.SIGTERM: -signal.SIGTERM}[number]
+    assert first.startswith("1 of 8") and process.returncode == status and "Traceback" not in rest
     plan = read_plan(tmp_path / "plan")
 
     there = [

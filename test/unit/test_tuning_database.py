@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stepladder.cli.main import main
 from stepladder.measure.tuning.database import (
     SCHEMA_VERSION,
     Database,
@@ -99,8 +100,22 @@ def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
 
 def test_a_database_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StepladderError, match="cannot write the tuning database"):
-        Database(tmp_path / "file" / "tuning.json").add(entry())
+    database = Database(tmp_path / "file" / "tuning.json")
+    for write in (database.check_writable, lambda: database.add(entry())):
+        with pytest.raises(StepladderError, match="cannot write the tuning database"):
+            write()
+    with pytest.raises(StepladderError, match="it is a folder"):
+        Database(tmp_path).check_writable()
+
+
+def test_a_database_that_cannot_be_written_is_named_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    database = str(tmp_path / "file" / "tuning.json")
+    for words in (["measure", "--folder", str(tmp_path / "none")], ["none.mlir"]):
+        assert main(["tune", *words, "--database", database]) == 2
+        assert "cannot write the tuning database" in capsys.readouterr().err
 
 
 # Compiling takes what the database has.

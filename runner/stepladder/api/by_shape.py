@@ -13,6 +13,7 @@ from stepladder.api.kernel import Kernel
 from stepladder.api.kernel_cache import KernelCache
 from stepladder.api.options import plain
 from stepladder.api.views import View, view_of
+from stepladder.runtime.problem import LARGEST_SIZE
 
 Shape = tuple[int, ...]
 # Sets of shapes whose kernels an object keeps.
@@ -159,7 +160,7 @@ def sizes_in(bind: object) -> dict[str, int]:
         bind: sizes by name; None for none.
 
     Raises:
-        ArgumentError: no mapping of names to sizes of at least 1.
+        ArgumentError: no mapping of names to sizes of at least 1, or one that no shape has.
     """
     if bind is None:
         return {}
@@ -171,6 +172,8 @@ def sizes_in(bind: object) -> dict[str, int]:
             raise ArgumentError(
                 f"argument 'bind' has {name!r}: {bind[name]!r}; accepted: names with sizes of at least 1"
             )
+        if size > LARGEST_SIZE:
+            raise ArgumentError(f"argument 'bind' has {name!r}: {size}; accepted: sizes of at most {LARGEST_SIZE}")
     return {name: size for name, size in sizes.items() if isinstance(size, int)}
 
 

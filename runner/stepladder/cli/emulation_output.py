@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from stepladder.cli.options import text_for_people
 from stepladder.runtime.errors import FAILED, OK, StepladderError, reason
@@ -71,7 +72,9 @@ def save_arrays(folder: str, arrays: dict[str, np.ndarray]) -> None:
     make_folder(folder)
     for name, array in arrays.items():
         with replacing(str(Path(folder) / f"{name}.npy")) as file:
-            np.save(file, array, allow_pickle=False)
+            # To a file itself NumPy writes by C, and does not say why it cannot.
+            writer: Any = SimpleNamespace(write=file.write)
+            np.save(writer, array, allow_pickle=False)
 
 
 def report_of(outcome: Outcome, name: str, written: list[int] | None = None) -> dict[str, object]:

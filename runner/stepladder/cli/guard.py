@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Any
 
 from stepladder.runtime.errors import BAD_INPUT, StepladderError, reason
 
@@ -31,8 +32,9 @@ def run_process(command: Callable[[], int]) -> int:
     """Runs a command as all that this process does; returns its exit status as `guarded` does.
 
     SIGINT ends the process with status `INTERRUPTED` from here on, at any time; an ignored SIGINT remains ignored.
-    Standard streams that are closed are opened: what reads or writes them fails with a message. Characters that the
-    encoding of standard output has not, and bytes of file names that are no text, are printed as escapes.
+    Standard streams that are closed are opened: what reads or writes them fails with a message. Lines that standard
+    error does not take, such as progress on a full disk, are lost and end nothing. Characters that the encoding of
+    standard output has not, and bytes of file names that are no text, are printed as escapes.
 
     Args:
         command: returns its exit status, or raises.
@@ -150,6 +152,39 @@ def _open_standard_streams() -> None:
             setattr(sys, name, os.fdopen(number, mode))
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        binary: Any = _StandardError()
+        sys.stderr = io.TextIOWrapper(
+            binary, sys.stderr.encoding, sys.stderr.errors, line_buffering=True, write_through=True
+        )
+
+
+class _StandardError(io.RawIOBase):
+    """Standard error, where what cannot be written is lost: no result of a command depends on it."""
+
+    def writable(self) -> bool:
+        """Returns true."""
+        return True
+
+    def fileno(self) -> int:
+        """Returns the number of the stream."""
+        return 2
+
+    def isatty(self) -> bool:
+        """Tells whether it is a terminal."""
+        return os.isatty(2)
+
+    def write(self, data: bytes | memoryview) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Writes all of it, or what the stream takes.
+
+        Args:
+            data: bytes.
+        """
+        left = memoryview(data)
+        with contextlib.suppress(OSError):
+            while left:
+                left = left[os.write(2, left) :]
+        return len(data)
 
 
 def _say(message: str) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from stepladder.runtime.errors import BAD_INPUT, StepladderError, suggest
 from stepladder.runtime.files import STANDARD
+from stepladder.runtime.problem import LARGEST_SIZE
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -31,7 +32,6 @@ _NAMES = {
         )
     },
 }
-LARGEST_SIZE = 2**63 - 1  # that a shape of MLIR has
 # How argparse reports a value that is none of the choices.
 _CHOICE = re.compile(r"invalid choice: '([^']*)'(?= \(choose from (.*)\))")
 

@@ -8,19 +8,18 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 from collections.abc import Callable
 from types import FrameType
 
 from stepladder.runtime import activity
 from stepladder.runtime.errors import FAILED, StepladderError
+from stepladder.runtime.processes import end_with
 
 # Set to run a command in the process that is started, which debuggers and profilers attach to.
 IN_PROCESS = "STEPLADDER_IN_PROCESS"
 
 _CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def supervised(command: Callable[[], int]) -> int:
@@ -42,7 +41,7 @@ def supervised(command: Callable[[], int]) -> int:
     if child:
         _forward_signals(child)
     else:
-        _end_with(parent)
+        end_with(parent)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     return _wait_for(child) if child else command()
 
@@ -61,16 +60,6 @@ def _forward_signals(child: int) -> None:
     for number in _FORWARDED:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, forward)
-
-
-def _end_with(parent: int) -> None:
-    """Has this process killed when the one that waits for it is; on Linux only."""
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(FAILED)
 
 
 def _wait_for(child: int) -> int:

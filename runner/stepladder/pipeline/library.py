@@ -123,8 +123,7 @@ def _read_requirements(sequence: ir.Operation) -> tuple[Requirement, ...]:
 def load(name: str) -> Pipeline:
     """Parses a pipeline and its steps into one transform module, in the current MLIR context.
 
-    The scripts of the package's pipelines are parsed once in a process, as long as they do not change
-    (`pipeline_cache`).
+    The scripts of a pipeline are parsed once in a process, as long as they do not change (`pipeline_cache`).
 
     Args:
         name: the name of a pipeline of the package, or the path of a pipeline file.
@@ -138,18 +137,17 @@ def load(name: str) -> Pipeline:
     """
     path = _pipeline_path(name)
     state = pipeline_cache.state_of(path)
-    if state is None:
-        return _parse(path)
-    pipeline = pipeline_cache.find(path, state)
+    pipeline = None if state is None else pipeline_cache.find(path, state)
     if pipeline is None:
-        pipeline = _parse(path)
-        pipeline_cache.keep(pipeline, state)
+        parsed: dict[Path, ir.Module] = {}  # scripts are parsed for declarations first, and for their sequences later
+        pipeline = _parse(path, parsed)
+        if state is not None:
+            pipeline_cache.keep(pipeline, state, {path, *parsed})
     return pipeline
 
 
-def _parse(path: Path) -> Pipeline:
-    """Parses the pipeline of a file and its steps; raises StepladderError as `load`."""
-    parsed: dict[Path, ir.Module] = {}  # scripts are parsed for declarations first, and for their sequences later
+def _parse(path: Path, parsed: dict[Path, ir.Module]) -> Pipeline:
+    """Parses the pipeline of a file and its steps, which are added to `parsed`; raises StepladderError as `load`."""
     module = scripts.parse(path, parsed=parsed)
     sequences = sequences_by_name(module)
     sequence = sequences.get(path.stem)

@@ -23,6 +23,8 @@ from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.files import read_text
 from stepladder.runtime.resources import transforms_dir
 
+# Folders beside a script in which steps are searched, besides its own.
+SEARCHED_FOLDERS = _STEPS, _OF_PYTHON_OPS = "steps", "tc"
 _SEQUENCE = "transform.named_sequence"
 
 # What a declaration is needed for is known before the text can be parsed, hence by pattern, in code without comments
@@ -44,7 +46,7 @@ def file_of(sequence: ir.Operation) -> Path:
 
 
 def _folders(near: Path) -> list[Path]:
-    return [near.parent / "steps", near.parent, transforms_dir() / "steps"]
+    return [near.parent / _STEPS, near.parent, transforms_dir() / _STEPS]
 
 
 def find(name: str, near: Path) -> Path | None:
@@ -55,7 +57,7 @@ def find(name: str, near: Path) -> Path | None:
         near: path of the script; its folder is searched first.
     """
     for folder in _folders(near):
-        for path in (folder / f"{name}.mlir", folder / "tc" / f"{name}.mlir"):
+        for path in (folder / f"{name}.mlir", folder / _OF_PYTHON_OPS / f"{name}.mlir"):
             if path.is_file() and path != near:
                 return path
     return None

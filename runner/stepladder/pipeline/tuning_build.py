@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -120,7 +122,7 @@ def build_plan(
     done = plan.count - len(missing_jobs)
     if done:
         progress(f"{done} of {plan.count} kernels are there already")
-    executor = ProcessPoolExecutor(max_workers=max(1, min(jobs, len(missing_jobs) or 1)), initializer=_leave_interrupts)
+    executor = ProcessPoolExecutor(max_workers=max(1, min(jobs, len(missing_jobs) or 1)), initializer=_begin)
     try:
         names: dict[Future[str], _Job] = {executor.submit(_build, job): job for job in missing_jobs}
         for future in as_completed(names):
@@ -152,10 +154,20 @@ def _missing(folder: Path, plan: Plan, parts: Sequence[Part]) -> Iterator[_Job]:
                 yield _Job(replace(part, request=replace(part.request, settings=settings, tuned=False)), path)
 
 
-def _leave_interrupts() -> None:
-    """Leaves Ctrl-C to the process that waits; a kernel that is being built is finished."""
+def _begin() -> None:
+    """Leaves Ctrl-C to the process that waits; a kernel that is being built is finished, unless that process ends by
+    another signal."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def _end_with_parent() -> None:
+    """Ends this process when the one that waits does, by any signal: nothing else would wake it."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(FAILED)
 
 
 def _build(job: _Job) -> str:

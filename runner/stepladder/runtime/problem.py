@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+LARGEST_SIZE = 2**63 - 1  # that a shape of MLIR has
 _EPILOGUE = "d"
 _RESULT = "r"
 

@@ -57,7 +57,11 @@ def _scaled_mm(
     out_dtype: torch.dtype | None = None,
     use_fast_accum: bool = False,
 ) -> Any:  # noqa: ANN401
-    """Returns a product of fp8 by scales, of the whole or of rows of A and columns of B; another result than fp8."""
+    """Returns a product of fp8 by scales, of the whole or of rows of A and columns of B; another result than fp8.
+
+    `use_fast_accum` is a permission for one product, and the knob is one of all kernels of a module: sums are of f32,
+    unless the caller of `compile` sets `fast_accum`.
+    """
     rows, columns = (a.shape[0], 1), (1, b.shape[1])
     is_plain = (scale_a.numel() == 1 or scale_a.shape == rows) and (scale_b.numel() == 1 or scale_b.shape == columns)
     if not is_plain or out_dtype is None or out_dtype in _FP8:

@@ -37,10 +37,11 @@ What the program prints (gpu.printf, vector.print, printMemrefF32 and its family
 
 --kernel, --grid and --block run a single kernel: a gpu.func or an llvm.func of a module at any level, or PTX (*.ptx).
 In a bundle, or with --bundle, the manifest describes the launch of PTX, and the results are compared with
-reference.json. Otherwise --arguments lists the arguments of the kernel: 256x128xf16 is an array (for a memref, bare or
-expanded to a descriptor, or a pointer), A.npy the array of a file, 256x128xf16[64x64,128b] a TMA descriptor with its
-box and swizzle, 7:i32 a scalar. Arrays are random, unless a suffix sets their elements: =0 fills an array with a
-constant, =iota with 0, 1, ..., and =out marks an uninitialized output, all elements of which must be written.
+reference.json. A bundle must be whole; the PTX of a file may be edited, even in its bundle. Otherwise --arguments lists
+the arguments of the kernel: 256x128xf16 is an array (for a memref, bare or expanded to a descriptor, or a pointer),
+A.npy the array of a file, 256x128xf16[64x64,128b] a TMA descriptor with its box and swizzle, 7:i32 a scalar. Arrays are
+random, unless a suffix sets their elements: =0 fills an array with a constant, =iota with 0, 1, ..., and =out marks an
+uninitialized output, all elements of which must be written.
 
 Outputs are checked by --expect, with files, or by --reference, with a function in MLIR: a wrong element is then a
 finding. Integers must be equal. If the function returns nothing, the result of a reference is compared with the
@@ -149,7 +150,7 @@ def main(args: argparse.Namespace) -> int:
     with imports():
         from stepladder.extension import plugins
         from stepladder.pipeline.context import mlir_context, parse_payload
-    from stepladder.runtime.bundle import MANIFEST, PTX, is_function, read_function
+    from stepladder.runtime.bundle import MANIFEST, PTX, is_function, read_bundle, read_function
     from stepladder.runtime.bundle.spirv import is_spirv_bundle
     from stepladder.runtime.files import check_writable, read_text
 
@@ -160,6 +161,7 @@ def main(args: argparse.Namespace) -> int:
     if (Path(args.input) / MANIFEST).is_file():  # of one kernel
         if is_spirv_bundle(args.input):
             raise StepladderError(f"'{args.input}' has SPIR-V, which the emulator does not run: give a file of its ir/")
+        read_bundle(args.input)  # refuses one that is not whole
         args.input = str(Path(args.input) / PTX)
     text, name = read_text(args.input)
     if emulate_kernel.is_ptx(text, name):

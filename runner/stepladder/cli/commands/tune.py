@@ -97,6 +97,8 @@ def main(args: argparse.Namespace) -> int:
     payloads = args.words[1:] if phase else args.words
     _check(args, phase, payloads)
     folder = Path(args.folder) if args.folder else None
+    if phase != "build":
+        _check_outputs(args)
     if phase != "measure":
         folder = _build(args, payloads, folder, measured=not phase)
     if phase == "build":
@@ -118,6 +120,16 @@ def _check(args: argparse.Namespace, phase: str, payloads: list[str]) -> None:
         raise StepladderError(f"tune measure takes no payloads, got {', '.join(payloads)}: the kernels are in --folder")
     if phase != "measure" and not payloads:
         raise StepladderError("tune build requires a payload")
+
+
+def _check_outputs(args: argparse.Namespace) -> None:
+    """Raises StepladderError where the database or the file of --json cannot be written."""
+    from stepladder.measure.tuning.database import Database
+    from stepladder.runtime.files import check_writable
+
+    if args.json:
+        check_writable(args.json)
+    Database(database_of(args)).check_writable()
 
 
 def _say(line: str) -> None:
@@ -175,10 +187,8 @@ def _measure(args: argparse.Namespace, folder: Path) -> None:
     from stepladder.measure.tuning.database import Database
     from stepladder.measure.tuning.measuring import measure_plan
     from stepladder.measure.tuning.plan import read_plan
-    from stepladder.runtime.files import check_writable, write_json
+    from stepladder.runtime.files import write_json
 
-    if args.json:
-        check_writable(args.json)
     path = database_of(args)
     entries = measure_plan(folder, Database(path), again=args.again, progress=_say)
     names = [problem.name for problem in read_plan(folder).problems]

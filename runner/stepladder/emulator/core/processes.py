@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.memory.shadow import GlobalShadow
+from stepladder.runtime.processes import end_with
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
@@ -155,11 +156,13 @@ def _forked(machine: Machine, shares: Sequence[Sequence[int]], start: Callable[[
     total = sum(map(len, shares)) + 1
     children: dict[int, int] = {}
     selector = selectors.DefaultSelector()
+    parent = os.getpid()
     try:
         for place, share in enumerate(shares):
             reading, writing = os.pipe()
             child = os.fork()
             if not child:
+                end_with(parent)
                 os.close(reading)
                 _child(machine, share, start, writing, ended_counts[place : place + 1])
             os.close(writing)

@@ -7,7 +7,7 @@ import numpy as np
 from stepladder.emulator.core.fibers import Fiber
 from stepladder.emulator.core.program import Builder, Instruction
 from stepladder.emulator.core.registry import executes, lowers
-from stepladder.emulator.core.types import Buffer, Opaque
+from stepladder.emulator.core.types import Buffer, Opaque, Vector
 from stepladder.emulator.core.values import MemRef, Value, lanes
 from stepladder.emulator.dialects import nvvm_wmma
 from stepladder.emulator.dialects.gpu_mma import WarpMatrix
@@ -16,6 +16,7 @@ from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
 from stepladder.emulator.hardware.warpgroups import ROWS
 from stepladder.emulator.memory import pointers
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.llvm_layouts import Layout, layout
 from stepladder.mlir.printed import chips_of
 from stepladder.mlir.types import warpgroup_tile
 
@@ -23,7 +24,8 @@ from stepladder.mlir.types import warpgroup_tile
 @executes("builtin.unrealized_conversion_cast")
 def cast(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     """Passes the value on: between a memref and its descriptor, or one of another type of as many bits, between an
-    accumulator of a warpgroup and its vector, or a fragment of a warp and its registers."""
+    accumulator of a warpgroup and its vector, a vector and an array of vectors, or a fragment of a warp and its
+    registers."""
     if len(operands) == 1 and len(op.result_types) == 1:
         value, target = operands[0], op.result_types[0]
         if isinstance(value, MemRef) and isinstance(target, Buffer) and value.element.bytes == target.element.bytes:
@@ -38,6 +40,10 @@ def cast(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
             return pointers.first_element(value)
         if isinstance(value, Struct) and isinstance(target, Buffer):
             return _as_view(fiber, op, value, target)
+        if isinstance(value, Struct) and isinstance(target, Vector):
+            return _as_vector(fiber, op, value, target.rank)
+        if isinstance(value, np.ndarray) and isinstance(target, Opaque) and target.text.startswith("!llvm.array"):
+            return _as_array(lanes(value, fiber.count, op.operand_types[0].rank), layout(target.text))
     if isinstance(operands[0], np.ndarray) and "warpgroup.accumulator" in getattr(op.result_types[0], "text", ""):
         rows = warpgroup_tile(op.result_types[0].text)[0]
         return AccumulatorRegisters(operands[0].reshape(fiber.count, rows // ROWS, -1))
@@ -55,6 +61,22 @@ def _as_descriptor(view: MemRef, count: int) -> Struct:
         if view.rank
     ]
     return Struct((*fields[:3], *lists))
+
+
+def _as_vector(fiber: Fiber, op: Instruction, value: Value, rank: int) -> np.ndarray:
+    """Returns an array of vectors as convert-vector-to-llvm makes it as one vector, of each lane."""
+    if isinstance(value, Struct):
+        return np.stack([_as_vector(fiber, op, field, rank - 1) for field in value.fields], axis=1)
+    return lanes(value.read(fiber, op) if isinstance(value, AccumulatorRegisters) else value, fiber.count, rank)
+
+
+def _as_array(vectors: np.ndarray, form: Layout) -> Value:
+    """Returns the vector of each lane as an array of vectors, or of arrays of them."""
+    if form.kind == "vector":
+        return vectors
+    if form.part(0).kind == "number":
+        return AccumulatorRegisters(vectors)
+    return Struct(tuple(_as_array(vectors[:, number], form.part(0)) for number in range(vectors.shape[1])))
 
 
 def _as_view(fiber: Fiber, op: Instruction, struct: Struct, type_: Buffer) -> MemRef:

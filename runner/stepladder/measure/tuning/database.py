@@ -17,7 +17,7 @@ from pathlib import Path
 
 from stepladder.runtime.bundle.fields import Fields, parse_object
 from stepladder.runtime.errors import StepladderError
-from stepladder.runtime.files import write_json
+from stepladder.runtime.files import check_writable, write_json
 from stepladder.runtime.problem import Problem
 from stepladder.runtime.resources import user_dir
 
@@ -183,6 +183,15 @@ class Database:
             if (entry.problem, entry.digest, entry.target) == (problem, digest, target) and gpu in (None, entry.gpu)
         ]
         return sorted(matches, key=lambda entry: entry.date, reverse=True)
+
+    def check_writable(self) -> None:
+        """Finds out whether the database can be written, before work is done whose result it is to hold.
+
+        Raises:
+            StepladderError: it cannot.
+        """
+        with self._locked():
+            check_writable(str(self.path))
 
     def add(self, entry: Entry) -> None:
         """Adds an entry, or replaces the one with its key.

@@ -128,13 +128,21 @@ def read_plan(folder: Path) -> Plan:
         fields.string("digest"),
         fields.string("target"),
         fields.string_map("tool_versions"),
-        tuple(_problem(problem) for problem in fields.objects("problems")),
+        tuple(_problem(problem) for problem in _some(fields, "problems")),
     )
 
 
 def _problem(fields: Fields) -> Problem:
     settings = (
         Setting(setting.knobs("knobs"), setting.number("microseconds"), setting.string("bundle"))
-        for setting in fields.objects("settings")
+        for setting in _some(fields, "settings")
     )
     return Problem(fields.string("name"), fields.string("key"), tuple(settings))
+
+
+def _some(fields: Fields, name: str) -> list[Fields]:
+    """Returns the objects of a list; refuses an empty one, of which nothing could be measured."""
+    objects = fields.objects(name)
+    if not objects:
+        raise fields.error(name, "is empty: there is nothing to measure; build the plan again")
+    return objects

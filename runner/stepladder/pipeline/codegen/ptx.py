@@ -66,14 +66,16 @@ def assemble(ptx: str, chip: str) -> tuple[bytes, str]:
     with tempfile.TemporaryDirectory(prefix="stepladder-") as folder:
         source, target = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_text(ptx)
+        tool = find_tool("ptxas")
         result = subprocess.run(
-            [find_tool("ptxas"), "-v", f"-arch={chip}", str(source), "-o", str(target)],
+            [tool, "-v", f"-arch={chip}", str(source), "-o", str(target)],
             capture_output=True,
             text=True,
             check=False,
         )
         log = result.stderr + result.stdout
-        if result.returncode:
+        if result.returncode or not target.is_file():
             lines = [shorten(line) for line in log.splitlines() if "error" in line or "fatal" in line]
+            lines = lines or [f"'{tool}' ended with status {result.returncode}, without machine code or an error"]
             raise StepladderError(f"ptxas refuses the kernel for {chip}", notes=lines[:_MAX_LOG_LINES], status=FAILED)
         return target.read_bytes(), log
