@@ -24,6 +24,7 @@ module attributes {transform.with_named_sequence} {
       attributes {derived = {
         // Tiles need not divide the problem, and the epilogue may round the accumulator to C's type.
         whole_tiles = "0", rounds_c = "1", normalizes = "1", prepares = "1", takes_pairs = "1", takes_windows = "1",
+        reads_strided_batches = "1",
 
         // Columns of B's tile as loaded: rows along n come in whole boxes, of 64 bytes or one of 32 (`tc.load_by_tma`).
         load_bits = "256 if block_n * a_bits <= 256 else 512",
@@ -271,7 +272,7 @@ module attributes {transform.with_named_sequence} {
     transform.include @tile_to_blocks failures(propagate) (%module, %block_m, %block_n)
       : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
     transform.tune.alternatives<"divide_batch_index"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "batch_strides > 1"}} {
+        attributes {knobs = {selected_region_attr = "batch_strides > 1 or read_batch_strides > 0"}} {
     }, {
       transform.include @divide_batch_index failures(propagate) (%module) : (!transform.any_op) -> ()
     }

@@ -108,6 +108,49 @@ func.func @partly_empty(%x: tensor<4x6xf32>) -> tensor<8x6xf32> {
 
 // -----
 
+// Slices of a transpose are transposed slices, of the queries and keys of a projection for example. A transpose with
+// other users stays, and so does one whose slices overlap.
+//
+// CHECK-LABEL: func.func @transposed(
+// CHECK: %[[Q:.+]] = tensor.extract_slice %x[0, 0, 0, 0] [32, 1, 4, 16] [1, 1, 1, 1]
+// CHECK-SAME: : tensor<32x3x4x16xf16> to tensor<32x4x16xf16>
+// CHECK: %[[HEADS:.+]] = linalg.transpose ins(%[[Q]] : tensor<32x4x16xf16>) {{.*}} permutation = [1, 0, 2]
+// CHECK: %[[ROWS:.+]] = tensor.extract_slice %x[8, 1, 0, 0] [16, 2, 4, 16] [1, 1, 1, 1]
+// CHECK-SAME: : tensor<32x3x4x16xf16> to tensor<16x2x4x16xf16>
+// CHECK: %[[MOVED:.+]] = linalg.transpose ins(%[[ROWS]] : {{.*}}) {{.*}} permutation = [1, 2, 0, 3]
+// CHECK-NOT: linalg.transpose
+// CHECK: return %[[HEADS]], %[[MOVED]]
+func.func @transposed(%x: tensor<32x3x4x16xf16>) -> (tensor<4x32x16xf16>, tensor<2x4x16x16xf16>) {
+  %e = tensor.empty() : tensor<3x4x32x16xf16>
+  %t = linalg.transpose ins(%x : tensor<32x3x4x16xf16>) outs(%e : tensor<3x4x32x16xf16>) permutation = [1, 2, 0, 3]
+  %q = tensor.extract_slice %t[0, 0, 0, 0] [1, 4, 32, 16] [1, 1, 1, 1]
+    : tensor<3x4x32x16xf16> to tensor<4x32x16xf16>
+  %r = tensor.extract_slice %t[1, 0, 8, 0] [2, 4, 16, 16] [1, 1, 1, 1]
+    : tensor<3x4x32x16xf16> to tensor<2x4x16x16xf16>
+  return %q, %r : tensor<4x32x16xf16>, tensor<2x4x16x16xf16>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @transposed_as_a_whole(
+// CHECK: %[[T:.+]] = linalg.transpose ins(%x
+// CHECK: tensor.extract_slice %[[T]][1, 0] [2, 32] [1, 1]
+// CHECK: %[[U:.+]] = linalg.transpose ins(%y
+// CHECK: tensor.extract_slice %[[U]][0, 0] [3, 32] [1, 1]
+// CHECK: tensor.extract_slice %[[U]][1, 0] [3, 32] [1, 1]
+func.func @transposed_as_a_whole(%x: tensor<32x4xf16>, %y: tensor<32x4xf16>)
+    -> (tensor<4x32xf16>, tensor<2x32xf16>, tensor<3x32xf16>, tensor<3x32xf16>) {
+  %e = tensor.empty() : tensor<4x32xf16>
+  %t = linalg.transpose ins(%x : tensor<32x4xf16>) outs(%e : tensor<4x32xf16>) permutation = [1, 0]
+  %p = tensor.extract_slice %t[1, 0] [2, 32] [1, 1] : tensor<4x32xf16> to tensor<2x32xf16>
+  %u = linalg.transpose ins(%y : tensor<32x4xf16>) outs(%e : tensor<4x32xf16>) permutation = [1, 0]
+  %q = tensor.extract_slice %u[0, 0] [3, 32] [1, 1] : tensor<4x32xf16> to tensor<3x32xf16>
+  %r = tensor.extract_slice %u[1, 0] [3, 32] [1, 1] : tensor<4x32xf16> to tensor<3x32xf16>
+  return %t, %p, %q, %r : tensor<4x32xf16>, tensor<2x32xf16>, tensor<3x32xf16>, tensor<3x32xf16>
+}
+
+// -----
+
 // A slice of what no insertion has changed is one of the tensor before, or of a filled one a smaller one; a slice of
 // what an insertion has changed in part stays.
 //

@@ -99,6 +99,45 @@ func.func @halves(%A: memref<64x96xf16>, %B: memref<96x40xf16>, %C: memref<64x40
 
 // -----
 
+// Operands of a batch with several strides are read as they are; one that needs a copy is refused.
+//
+// CHECK-LABEL: func.func @several_strides(
+// CHECK-NOT: memref.alloc
+// CHECK: tensor.reshape
+// CHECK: return
+func.func @several_strides(%A: memref<2x3x8x16xf16, strided<[384, 16, 48, 1]>>, %B: memref<6x16x8xf16>,
+                           %C: memref<6x8x8xf32>) {
+  %extents = arith.constant dense<[6, 8, 16]> : tensor<3xi64>
+  %all = bufferization.to_tensor %A restrict
+    : memref<2x3x8x16xf16, strided<[384, 16, 48, 1]>> to tensor<2x3x8x16xf16>
+  %a = tensor.reshape %all(%extents) : (tensor<2x3x8x16xf16>, tensor<3xi64>) -> tensor<6x8x16xf16>
+  %b = bufferization.to_tensor %B restrict : memref<6x16x8xf16> to tensor<6x16x8xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<6x8x8xf32> to tensor<6x8x8xf32>
+  %d = linalg.batch_matmul ins(%a, %b : tensor<6x8x16xf16>, tensor<6x16x8xf16>) outs(%c : tensor<6x8x8xf32>)
+    -> tensor<6x8x8xf32>
+  bufferization.materialize_in_destination %d in restrict writable %C : (tensor<6x8x8xf32>, memref<6x8x8xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @several_strides_of_integers(%A: memref<6x8x16xi8>, %B: memref<2x3x16x16xi8, strided<[768, 16, 48, 1]>>,
+                                       %C: memref<6x8x16xi32>) {
+  %extents = arith.constant dense<[6, 16, 16]> : tensor<3xi64>
+  %a = bufferization.to_tensor %A restrict : memref<6x8x16xi8> to tensor<6x8x16xi8>
+  %all = bufferization.to_tensor %B restrict
+    : memref<2x3x16x16xi8, strided<[768, 16, 48, 1]>> to tensor<2x3x16x16xi8>
+  %b = tensor.reshape %all(%extents) : (tensor<2x3x16x16xi8>, tensor<3xi64>) -> tensor<6x16x16xi8>
+  %c = bufferization.to_tensor %C restrict writable : memref<6x8x16xi32> to tensor<6x8x16xi32>
+  // expected-error@+1 {{only operands with one stride between the matrices of a batch are copied before the matmul}}
+  %d = linalg.batch_matmul ins(%a, %b : tensor<6x8x16xi8>, tensor<6x16x16xi8>) outs(%c : tensor<6x8x16xi32>)
+    -> tensor<6x8x16xi32>
+  bufferization.materialize_in_destination %d in restrict writable %C : (tensor<6x8x16xi32>, memref<6x8x16xi32>) -> ()
+  return
+}
+
+// -----
+
 func.func @on_tensors(%a: tensor<64x96xi8>, %b: tensor<96x32xi8>, %c: tensor<64x32xi32>) -> tensor<64x32xi32> {
   // expected-error@+1 {{tc.transpose_operands: expected operands that are read from buffers}}
   %d = linalg.matmul ins(%a, %b : tensor<64x96xi8>, tensor<96x32xi8>) outs(%c : tensor<64x32xi32>) -> tensor<64x32xi32>

@@ -20,7 +20,9 @@ from stepladder.runtime.errors import StepladderError
 from stepladder.verify.function_check import check_function
 
 TYPES = {"f32": np.float32, "f64": np.float64, "i8": np.int8}
+PIPELINES = {"sm_75": "wmma", "sm_80": "mma_sync", "sm_90a": "wgmma"}
 WARPS = {"block_m": 32, "block_n": 32, "block_k": 32, "warp_m": 16, "warp_n": 32}
+WARPGROUP = {"block_m": 64, "block_n": 32, "consumer_warpgroups": 1, "stages": 2}
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
 
@@ -98,7 +100,7 @@ def test_other_targets_copy() -> None:
     assert len(made.bundle.manifest.launches) == 2
 
 
-@pytest.mark.parametrize("target", ["sm_75", "sm_80"])
+@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
 @pytest.mark.parametrize(
     ("spec", "strides"),
     [
@@ -111,11 +113,12 @@ def test_other_targets_copy() -> None:
 def test_batches_of_several_strides_are_read_in_place(
     spec: str, strides: dict[str, tuple[int, ...]], target: str
 ) -> None:
-    """By kernels of `mma_sync` and `wmma`, whose tiles have edges here."""
+    """Also of tiles with edges; by `wgmma` in the same way, with descriptors of several dimensions."""
     sizes = {"b": 2, "h": 3, "s": 24, "t": 40, "d": 16, "i": 8}
     made = _built(spec, sizes, target=target)
     *copies, matmul = made.bundle.manifest.launches
     assert len(copies) == (spec == "hbsd,dthb->bhst")
+    assert made.bundle.matmul(matmul).manifest.pipeline == PIPELINES[target]
     problem = made.bundle.matmul(matmul).manifest.problem
     windows = {role: problem.window(role) for role in "abc"}
     batches = {role: window.batch for role, window in windows.items() if window is not None and window.batch}
@@ -151,17 +154,107 @@ def test_columns_as_whole_buffers_copy_batches_of_several_strides() -> None:
     assert len(made.bundle.manifest.launches) == 2
 
 
-@pytest.mark.parametrize("pipeline", ["mma_sync", "wmma"])
-def test_each_step_reads_batches_of_several_strides(pipeline: str) -> None:
-    sizes = {"b": 2, "h": 3, "s": 24, "t": 40, "d": 16}
+@pytest.mark.parametrize(
+    ("pipeline", "knobs"),
+    [
+        ("mma_sync", WARPS),
+        ("wmma", WARPS),
+        ("wgmma", WARPGROUP | {"persistent_blocks": 4}),
+        ("wgmma", WARPGROUP | {"persistent_blocks": 4, "cluster_n": 2, "schedule": "pingpong"}),
+        ("wgmma", WARPGROUP | {"persistent_blocks": 0, "epilogue": "registers", "block_k": 32, "split_k": 2}),
+    ],
+)
+def test_each_step_reads_batches_of_several_strides(pipeline: str, knobs: dict[str, int | str]) -> None:
+    sizes = {"b": 2, "h": 3, "s": 24, "t": 40, "d": 48}
     reports: list[StepReport] = []
     with mlir_context():
         request = Request(pipeline_file("functions"), {"strided": True})
         text = stage_texts(run_pipeline(_contraction("bshd,bthd->bhst", sizes), "scores", request))[
             "contraction_matmul_0"
         ]
-        check_steps(text, "stage", Request(pipeline, WARPS), reports.append)
-        with pytest.raises(StepladderError, match="one stride between the matrices of a batch"):
+        check_steps(text, "stage", Request(pipeline, knobs), reports.append)
+        with pytest.raises(StepladderError, match="A or B must have one stride"):
             run_pipeline(text, "stage", Request("wgmma_multistage"))
     assert [report.step for report in reports if report.passed is False] == []
     assert {"input", "divide_batch_index", "map_to_blocks"} <= {report.step for report in reports if report.passed}
+
+
+@pytest.mark.parametrize("target", PIPELINES)
+@pytest.mark.parametrize("sequences", [1, 2])
+@pytest.mark.parametrize("form", ["columns", "stacked", "stacked and transposed"])
+def test_queries_and_keys_of_one_projection_are_read_in_place(form: str, sequences: int, target: str) -> None:
+    """However a front end divides it: columns side by side, or a dimension of three, which is moved outwards or not."""
+    function = stepladder.compile(projected(form, sequences), target=target, device="emulator")
+    assert isinstance(function, stepladder.Function)
+    assert [launch.stage for launch in function.manifest.launches] == ["f_matmul_0", "f_matmul_1"]
+    x, w = small(sequences * 24, 32).astype(np.float16), small(32, 3 * 48).astype(np.float16)
+    heads = (x.astype(np.float64) @ w.astype(np.float64)).reshape(sequences, 24, 3, 3, 16)
+    wanted = np.einsum("bshd,bthd->bhst", heads[:, :, 0], heads[:, :, 1]).reshape(-1, 24, 24)
+    np.testing.assert_array_equal(np.asarray(function(x, w)).astype(np.float64), wanted)
+
+
+def projected(form: str, sequences: int) -> str:
+    """Returns the scores of three heads, of queries and keys that one matmul computes with the values."""
+    rows, heads = sequences * 24, f"tensor<{sequences}x24x3x16xf16>"
+    batch = f"tensor<{sequences}x3x24x16xf16>"
+    if form == "columns":
+        parts = "".join(
+            f"""  %{name}_columns = tensor.extract_slice %p[0, {48 * number}] [{rows}, 48] [1, 1]
+    : tensor<{rows}x144xf16> to tensor<{rows}x48xf16>
+  %{name}_heads = tensor.expand_shape %{name}_columns [[0, 1], [2, 3]] output_shape [{sequences}, 24, 3, 16]
+    : tensor<{rows}x48xf16> into {heads}
+"""
+            for number, name in enumerate("qk")
+        )
+    else:
+        all_heads = f"tensor<{sequences}x24x3x3x16xf16>"
+        parts = f"""  %all = tensor.expand_shape %p [[0, 1], [2, 3, 4]] output_shape [{sequences}, 24, 3, 3, 16]
+    : tensor<{rows}x144xf16> into {all_heads}
+"""
+    if form == "stacked":
+        parts += "".join(
+            f"""  %{name}_heads = tensor.extract_slice %all[0, 0, {number}, 0, 0] [{sequences}, 24, 1, 3, 16]
+    [1, 1, 1, 1, 1] : {all_heads} to {heads}
+"""
+            for number, name in enumerate("qk")
+        )
+    if form == "stacked and transposed":
+        moved = f"tensor<3x{sequences}x3x24x16xf16>"
+        parts += f"""  %m = tensor.empty() : {moved}
+  %moved = linalg.transpose ins(%all : {all_heads}) outs(%m : {moved}) permutation = [2, 0, 3, 1, 4]
+"""
+        parts += "".join(
+            f"""  %{name} = tensor.extract_slice %moved[{number}, 0, 0, 0, 0] [1, {sequences}, 3, 24, 16]
+    [1, 1, 1, 1, 1] : {moved} to {batch}
+"""
+            for number, name in enumerate("qk")
+        )
+    else:
+        parts += "".join(
+            f"""  %{name}_e = tensor.empty() : {batch}
+  %{name} = linalg.transpose ins(%{name}_heads : {heads}) outs(%{name}_e : {batch}) permutation = [0, 2, 1, 3]
+"""
+            for name in "qk"
+        )
+    collapsed = f"tensor<{sequences * 3}x24x16xf16>"
+    scores = f"tensor<{sequences * 3}x24x24xf32>"
+    return f"""#a = affine_map<(b, m, n, k) -> (b, m, k)>
+#b = affine_map<(b, m, n, k) -> (b, n, k)>
+#c = affine_map<(b, m, n, k) -> (b, m, n)>
+func.func @f(%x: tensor<{rows}x32xf16>, %w: tensor<32x144xf16>) -> {scores} {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<{rows}x144xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<{rows}x144xf32>) -> tensor<{rows}x144xf32>
+  %sums = linalg.matmul ins(%x, %w : tensor<{rows}x32xf16>, tensor<32x144xf16>) outs(%z : tensor<{rows}x144xf32>)
+    -> tensor<{rows}x144xf32>
+  %h = tensor.empty() : tensor<{rows}x144xf16>
+  %p = linalg.map {{ arith.truncf }} ins(%sums : tensor<{rows}x144xf32>) outs(%h : tensor<{rows}x144xf16>)
+{parts}  %qc = tensor.collapse_shape %q [[0, 1], [2], [3]] : {batch} into {collapsed}
+  %kc = tensor.collapse_shape %k [[0, 1], [2], [3]] : {batch} into {collapsed}
+  %f = tensor.empty() : {scores}
+  %y = linalg.fill ins(%zero : f32) outs(%f : {scores}) -> {scores}
+  %s = linalg.batch_matmul indexing_maps = [#a, #b, #c] ins(%qc, %kc : {collapsed}, {collapsed}) outs(%y : {scores})
+    -> {scores}
+  return %s : {scores}
+}}
+"""

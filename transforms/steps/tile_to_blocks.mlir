@@ -43,7 +43,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "windows == 0 or windows_aligned",
          message = "rows of parts of buffers must begin at multiples of 16 bytes, and those of C also end there"},
         {condition = "read_batch_strides == 0 or reads_strided_batches",
-         message = "A and B must have one stride between the matrices of a batch; mma_sync and wmma also take several"},
+         message = "a batch of A or B must have one stride; wgmma, mma_sync and wmma take several"},
         {condition = "products == 1 or takes_pairs",
          message = "the payload must have one product; wgmma, mma_sync and wmma also accept a pair with the same A"},
         {condition = "m % block_m == 0 or not whole_tiles", message = "m must be a multiple of block_m"},

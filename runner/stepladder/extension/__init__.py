@@ -123,6 +123,7 @@ from stepladder.extension.ops import (
     tma_store_epilogue,
     transpose_by_words,
     transpose_operands,
+    transpose_slices,
     unroll_loops,
     unwrap_vectors,
     wait_at_start,

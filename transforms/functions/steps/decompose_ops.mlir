@@ -7,7 +7,8 @@
 // insertions become one such op in a function of its own, which plan_workspace can leave out; so do columns, such as
 // heads side by side, where the pipelines of matmuls write parts of buffers. A slice of a part that an
 // insertion does not change, such as the next tile of a loop's result, becomes a slice of the tensor before the
-// insertion.
+// insertion. Slices of a transposed tensor, such as the queries, keys and values of one projection, become transposed
+// slices, since kernels read parts of a buffer in place, but no parts of a transpose.
 //
 // Source: upstream's passes, patterns and interfaces of linalg and tensor.
 //
@@ -33,6 +34,12 @@
 // After:
 //   %z = call @heads_elementwise_0(%h0, %h1) : (tensor<32x64xf16>, tensor<32x64xf16>) -> tensor<2x32x64xf16>
 //   func.func private @heads_elementwise_0(...) attributes {assembles = array<i64: 0, 4096>} { ... }
+//
+// Before:
+//   %t = linalg.transpose ins(%x : tensor<32x3x64xf16>) outs(... : tensor<3x32x64xf16>) permutation = [1, 0, 2]
+//   %k = tensor.extract_slice %t[1, 0, 0] [1, 32, 64] [1, 1, 1] : tensor<3x32x64xf16> to tensor<32x64xf16>
+// After:
+//   %k = tensor.extract_slice %x[0, 1, 0] [32, 1, 64] [1, 1, 1] : tensor<32x3x64xf16> to tensor<32x64xf16>
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @decompose_ops(%module: !transform.any_op {transform.readonly}) {
@@ -47,6 +54,7 @@ module attributes {transform.with_named_sequence} {
     %padded = transform.structured.rewrite_in_destination_passing_style %pads
       : (!transform.any_op) -> !transform.any_op
     "tc.forward_slices"(%module) : (!transform.any_op) -> ()
+    "tc.transpose_slices"(%module) : (!transform.any_op) -> ()
     "tc.assemble_parts"(%module) {columns = 1 : i64, knobs = {columns = "1 if columns else 0"}}
       : (!transform.any_op) -> ()
     "tc.select_inserted_slices"(%module) : (!transform.any_op) -> ()

@@ -9,6 +9,7 @@ from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.mlir.bindings import bufferization, ir, memref
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.traverse import defining_op, producer, walk
+from stepladder.mlir.windows import strided_reads
 from stepladder.payload.facts import MATMULS
 from stepladder.payload.producers import Producer
 from stepladder.payload.signature import set_signature
@@ -119,16 +120,24 @@ def read_from_workspaces(
         The indices of the operands that are read from workspaces.
 
     Raises:
-        Refusal: an operand that is not read from a buffer.
+        Refusal: an operand that is not read from a buffer, or is to be copied and has several strides between the
+            matrices of a batch.
     """
     numbers = []
     for number in range(2):
         to_tensor = producer(matmul.operands[number])
+        is_joined = to_tensor is not None and to_tensor.name == "tensor.reshape"
+        if to_tensor is not None and is_joined:
+            to_tensor = strided_reads(to_tensor)
         if to_tensor is None or to_tensor.name != "bufferization.to_tensor":
             raise Refusal(matmul, "expected operands that are read from buffers")
         buffer = to_tensor.operands[0]
         if not is_copied(number, buffer):
             continue
+        if is_joined:
+            raise Refusal(
+                matmul, "only operands with one stride between the matrices of a batch are copied before the matmul"
+            )
         with ir.InsertionPoint(to_tensor), matmul.location:
             view_of_copy = next((view for source, view in copies.items() if source == buffer), None)
             view = copy(buffer) if view_of_copy is None else view_of_copy

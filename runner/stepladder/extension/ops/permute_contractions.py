@@ -22,6 +22,7 @@ from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps, loops_of
 from stepladder.mlir.reshapes import reshaped
 from stepladder.mlir.traverse import producer
+from stepladder.mlir.types import element_of
 from stepladder.payload.front.plan import STRIDED
 from stepladder.payload.producers import PREPARED
 
@@ -65,15 +66,21 @@ class PermuteContractions(Tc.Operation, name="permute_contractions"):
 def permute_contractions(payload: ir.Operation, op: PermuteContractions, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
     for item in operations_of(one_function(payload).regions[0].blocks[0]):
-        columns, strided = bool(op.columns.value), bool(op.strided.value)
+        columns, in_place = bool(op.columns.value), bool(op.in_place.value)
         if not is_product(item) or is_batch_of_vectors(item):
             continue
+        strided = bool(op.strided.value) and not (in_place and _has_other_widths(item))
         _mark(item, strided=strided)
         if not _is_accepted(item, columns=columns):
             product = _without_lone_loops(item, rewriter)
             _mark(product, strided=strided)
             if product == item or not _is_accepted(product, columns=columns):
-                _permute(product, rewriter, in_place=bool(op.in_place.value), strided=strided)
+                _permute(product, rewriter, in_place=in_place, strided=strided)
+
+
+def _has_other_widths(product: ir.Operation) -> bool:
+    """Tells whether A or B has elements that `wgmma` multiplies along k alone, and may transpose or split first."""
+    return any(bits_of_name(str(element_of(operand.type))) != _KEPT_BITS for operand in list(product.operands)[:2])
 
 
 def _mark(product: ir.Operation, *, strided: bool) -> None:

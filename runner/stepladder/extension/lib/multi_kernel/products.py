@@ -169,7 +169,7 @@ def _reads_parts(matmul: PayloadMatmul, *, strided: bool) -> bool:
 
     Args:
         matmul: with A or B that is a part.
-        strided: whether the pipelines are those that read batches of several strides, which read all elements.
+        strided: whether the pipelines read batches of several strides of these elements.
     """
     problem = matmul.problem
     is_along_k = problem.a_layout == "row" and problem.b_layout == "column"
