@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stepladder.api import store
 from stepladder.api.errors import ArgumentError
 from stepladder.api.kernel_cache import KernelCache
-from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, first_of, pipelines_for, with_reason
+from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, add_reason, first_of, pipelines_for, with_reason
 from stepladder.runtime import targets
 from stepladder.runtime.bundle import Bundle, FunctionBundle
 from stepladder.runtime.errors import BAD_INPUT, FAILED, NOT_EXECUTED, StepladderError, suggest
@@ -290,7 +290,7 @@ def _on_tensors(job: Job, refusal: StepladderError) -> str | None:
         try:
             return any_payload.raised_text(job.text, job.name, job.function)
         except StepladderError as error:
-            with_reason(refusal, error)
+            add_reason(refusal, error)
             return None
 
 

@@ -52,9 +52,8 @@ def export(module: ir.Module, roles: Mapping[int, str]) -> Program:
     module = decomposed(select(module).module)
     functions = [function for function in walk(module, "func.func") if len(function.regions[0].blocks)]
     if len(functions) != 1 or len(functions[0].regions[0].blocks) != 1:
-        raise _refusal(
-            functions[0] if functions else module.operation, "a payload of other than one function of one block"
-        )
+        op = functions[0] if functions else module.operation
+        raise _refusal(op, "a payload of other than one function of one block")
     return _Export(functions[0], roles).program()
 
 
@@ -63,11 +62,8 @@ class UnknownChoice(StepladderError):
 
 
 def _refusal(op: ir.Operation, what: str, *notes: str) -> StepladderError:
-    return StepladderError(
-        f"{what} has no reference computation, so that results could not be checked",
-        location=diagnostics.location_text(op.location),
-        notes=notes,
-    )
+    message = f"{what} has no reference computation, so that results could not be checked"
+    return StepladderError(message, location=diagnostics.location_text(op.location), notes=notes)
 
 
 def _of_array(attribute: Iterable[int]) -> list[int]:
@@ -175,8 +171,10 @@ class _Export:
                 self._return(op)
             case name if name.startswith("linalg.") and len(op.regions) == 1 and name != "linalg.index":
                 self._structured(op)
-            case _:
-                raise _refusal(op, f"'{op.name}'")
+            case name:
+                while op.parent is not None and op.parent.name == "scf.for":
+                    op = op.parent.operation
+                raise _refusal(op, f"'{name}'" if op.name == name else f"'{name}' in '{op.name}'")
 
     def _return(self, op: ir.Operation) -> None:
         count = len(self.function.regions[0].blocks[0].arguments)

@@ -20,6 +20,7 @@ from stepladder.pipeline.automatic import (
     AS_ONE_KERNEL,
     AUTO,
     WITHOUT_GPU,
+    add_reason,
     first_of,
     is_reason,
     pipelines_for,
@@ -88,7 +89,7 @@ def _raised(text: str, name: str, request: Request, refusal: StepladderError) ->
     try:
         return raised_text(text, name, request.function)
     except StepladderError as error:
-        with_reason(refusal, error)
+        add_reason(refusal, error)
         return None
 
 

@@ -111,9 +111,19 @@ def with_reason(refusal: StepladderError, error: StepladderError) -> StepladderE
         if not any(note.startswith(AS_ONE_KERNEL) for note in error.notes):
             error.notes = (*error.notes, f"{AS_ONE_KERNEL}{refusal.message}")
         return error
+    add_reason(refusal, error)
+    return refusal
+
+
+def add_reason(refusal: StepladderError, error: StepladderError) -> None:
+    """Adds the reason why a payload on tensors is refused too to its refusal, except to that of a knob.
+
+    Args:
+        refusal: of the payload as it is.
+        error: of the payload on tensors.
+    """
     if error.message != refusal.message and not isinstance(refusal, KnobError):
         refusal.notes = (*refusal.notes, f"as a function on tensors: {error.message}")
-    return refusal
 
 
 def is_reason(refusal: StepladderError, error: StepladderError) -> bool:
