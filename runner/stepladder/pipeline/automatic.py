@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -28,6 +29,7 @@ _XE = "xetile"
 AS_FUNCTION = "as a function with several kernels: "
 # And before that of the form of one kernel in the notes of that of a function.
 AS_ONE_KERNEL = "as one kernel: "
+_QUOTED_OP = re.compile(r"'\w+\.[\w.]+'")
 
 _T = TypeVar("_T")
 
@@ -129,7 +131,7 @@ def add_reason(refusal: StepladderError, error: StepladderError) -> None:
 def is_reason(refusal: StepladderError, error: StepladderError) -> bool:
     """Tells whether the refusal of a payload as several kernels is what keeps it from being compiled, not that of the
     form that one kernel takes: it alone is a requirement of a kernel's steps, or it names another op. Several kernels
-    compute more than one does.
+    compute more than one does; of one op, the refusal of the payload as it was written says more than that of a step.
 
     Args:
         refusal: of the payload as one kernel.
@@ -138,8 +140,9 @@ def is_reason(refusal: StepladderError, error: StepladderError) -> bool:
     if isinstance(refusal, RequirementError):
         return False
     names_op = error.location is not None and ":" in error.location and error.location != refusal.location
+    is_same_op = any(op in error.message for op in _QUOTED_OP.findall(refusal.message))
     is_form = not isinstance(refusal, KnobError) and refusal.message not in error.message
-    return isinstance(error, RequirementError) or (names_op and is_form)
+    return isinstance(error, RequirementError) or (names_op and is_form and not is_same_op)
 
 
 def reason_of_function(error: StepladderError, text: str) -> StepladderError:
