@@ -7,26 +7,11 @@ import numpy as np
 import pytest
 
 import stepladder
+from contraction_text import contraction
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
 SIZES = {"b": 3, "m": 33, "n": 40, "k": 24}
-
-
-def product(a: str, b: str, c: str, element: str = "f16") -> str:
-    """Returns a contraction whose operands have axes in some orders."""
-    a_shape, b_shape, c_shape = ("x".join(str(SIZES[axis]) for axis in axes) for axes in (a, b, c))
-    types = f"tensor<{a_shape}x{element}>", f"tensor<{b_shape}x{element}>", f"tensor<{c_shape}xf32>"
-    maps = ", ".join(f"affine_map<(b, m, n, k) -> ({', '.join(axes)})>" for axes in (a, b, c))
-    return f"""func.func @f(%A: {types[0]}, %B: {types[1]}) -> {types[2]} {{
-  %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : {types[2]}
-  %z = linalg.fill ins(%zero : f32) outs(%e : {types[2]}) -> {types[2]}
-  %r = linalg.contract indexing_maps = [{maps}] ins(%A, %B : {types[0]}, {types[1]})
-      outs(%z : {types[2]}) -> {types[2]}
-  return %r : {types[2]}
-}}
-"""
 
 
 def exact(a: np.ndarray, b: np.ndarray, axes: str) -> np.ndarray:
@@ -36,7 +21,7 @@ def exact(a: np.ndarray, b: np.ndarray, axes: str) -> np.ndarray:
 @pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
 @pytest.mark.parametrize("a, b", list(itertools.product(["mbk", "bmk"], ["kbn", "nbk"])))
 def test_batches_inside_are_read_where_they_are(a: str, b: str, target: str) -> None:
-    kernel = stepladder.compile(product(a, b, "bmn"), target=target, device="emulator")
+    kernel = stepladder.compile(contraction(f"{a},{b}->bmn", SIZES), target=target, device="emulator")
     assert isinstance(kernel, stepladder.Kernel)
     problem = kernel.manifest.problem
     assert problem.b_window is not None and (problem.a_window is not None) == (a == "mbk")
@@ -55,7 +40,7 @@ def test_other_elements_and_rows_are_copied(
 ) -> None:
     for axis, size in sizes.items():
         monkeypatch.setitem(SIZES, axis, size)
-    function = stepladder.compile(product(a, "bkn", "bmn", element), target=target, device="emulator")
+    function = stepladder.compile(contraction(f"{a},bkn->bmn", SIZES, element), target=target, device="emulator")
     assert isinstance(function, stepladder.Function)
     rng = np.random.default_rng(0)
     kind = {"f32": np.float32, "f16": np.float16}[element]
@@ -92,24 +77,6 @@ def test_a_kernel_of_a_function_reads_them_too(target: str) -> None:
     np.testing.assert_array_equal(np.asarray(second), exact(a, a, "mbk,nbk->bmn"))
 
 
-def experts(axes: str, sizes: dict[str, int]) -> str:
-    """Returns a contraction of tokens, t, and the weights of experts, e, as `einsum` writes its axes."""
-    a, b, c = axes.replace("->", ",").split(",")
-    types = [f"tensor<{'x'.join(str(sizes[axis]) for axis in item)}x" for item in (a, b, c)]
-    types = [f"{types[0]}f16>", f"{types[1]}f16>", f"{types[2]}f32>"]
-    loops = ", ".join(dict.fromkeys(c + a + b))
-    maps = ", ".join(f"affine_map<({loops}) -> ({', '.join(item)})>" for item in (a, b, c))
-    return f"""func.func @f(%A: {types[0]}, %B: {types[1]}) -> {types[2]} {{
-  %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : {types[2]}
-  %z = linalg.fill ins(%zero : f32) outs(%e : {types[2]}) -> {types[2]}
-  %r = linalg.contract indexing_maps = [{maps}] ins(%A, %B : {types[0]}, {types[1]})
-      outs(%z : {types[2]}) -> {types[2]}
-  return %r : {types[2]}
-}}
-"""
-
-
 @pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
 @pytest.mark.parametrize(
     "axes, sizes, batch",
@@ -125,7 +92,7 @@ def test_weights_of_experts_are_read_where_they_are(
     axes: str, sizes: dict[str, int], batch: int | None, target: str
 ) -> None:
     sizes = {"t": 40, "e": 3, "g": 2, "d": 32, "f": 72} | sizes
-    kernel = stepladder.compile(experts(axes, sizes), target=target, device="emulator")
+    kernel = stepladder.compile(contraction(axes, sizes), target=target, device="emulator")
     assert isinstance(kernel, stepladder.Kernel) == (batch is not None)
     if isinstance(kernel, stepladder.Kernel):
         problem = kernel.manifest.problem

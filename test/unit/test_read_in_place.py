@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import stepladder
+from contraction_text import contraction
 from small_integers import small
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.emulator.matmul import check_steps
@@ -26,32 +27,9 @@ WARPGROUP = {"block_m": 64, "block_n": 32, "consumer_warpgroups": 1, "stages": 2
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
 
-def _contraction(spec: str, sizes: dict[str, int]) -> str:
-    """Returns a payload of the dimensions of A, B and C, as `einsum` writes them."""
-    inputs, c = spec.split("->")
-    a, b = inputs.split(",")
-    loops = dict.fromkeys(c + a + b)
-
-    def map_of(dimensions: str) -> str:
-        return f"affine_map<({', '.join(loops)}) -> ({', '.join(dimensions)})>"
-
-    def tensor(dimensions: str, element: str) -> str:
-        return f"tensor<{'x'.join(str(sizes[name]) for name in dimensions)}x{element}>"
-
-    return f"""func.func @contraction(%a: {tensor(a, "f16")}, %b: {tensor(b, "f16")}) -> {tensor(c, "f32")} {{
-  %zero = arith.constant 0.0 : f32
-  %0 = tensor.empty() : {tensor(c, "f32")}
-  %zeros = linalg.fill ins(%zero : f32) outs(%0 : {tensor(c, "f32")}) -> {tensor(c, "f32")}
-  %sums = linalg.contract indexing_maps = [{map_of(a)}, {map_of(b)}, {map_of(c)}]
-    ins(%a, %b : {tensor(a, "f16")}, {tensor(b, "f16")}) outs(%zeros : {tensor(c, "f32")}) -> {tensor(c, "f32")}
-  return %sums : {tensor(c, "f32")}
-}}
-"""
-
-
 def _built(spec: str, sizes: dict[str, int], **settings: int | str) -> FunctionBuild:
     with mlir_context():
-        made = build_any(_contraction(spec, sizes), spec, Request("auto", {"target": "sm_90a", **settings}, tuned=True))
+        made = build_any(contraction(spec, sizes), spec, Request("auto", {"target": "sm_90a", **settings}, tuned=True))
     assert isinstance(made, FunctionBuild)
     return made
 
@@ -87,7 +65,7 @@ def test_rows_of_several_axes_are_copied() -> None:
 
 
 def test_without_the_step_a_kernel_in_front_copies() -> None:
-    text = _contraction("mkl,lkn->mn", {"m": 64, "k": 4, "l": 16, "n": 64})
+    text = contraction("mkl,lkn->mn", {"m": 64, "k": 4, "l": 16, "n": 64})
     request = Request("wgmma", {"target": "sm_90a"}, without=("load_in_place",), tuned=True)
     with mlir_context():
         made = build_any(text, "without", request)
@@ -133,13 +111,13 @@ def test_batches_of_several_strides_are_read_in_place(
 @pytest.mark.parametrize("spec", ["bshd,bthd->bhst", "bshd,bhdt->bhst"], ids=["along k", "B along n"])
 def test_other_elements_are_read_by_strides(element: str, spec: str) -> None:
     """Also with infinities, for which tiles of f32 are computed again."""
-    text = _contraction(spec, {"b": 2, "h": 3, "s": 24, "t": 32, "d": 16})
+    text = contraction(spec, {"b": 2, "h": 3, "s": 24, "t": 32, "d": 16})
     sums = {"i8": "i32"}.get(element, element)
     text = text.replace("xf32", f"x{sums}").replace("xf16", f"x{element}").replace("(%zero : f32)", f"(%zero : {sums})")
     text = text.replace("0.0 : f32", "0 : i32" if sums == "i32" else f"0.0 : {sums}")
     function = stepladder.compile(text, target="sm_80", device="emulator")
     assert isinstance(function, stepladder.Function)
-    assert [launch.stage for launch in function.manifest.launches] == ["contraction_matmul_0"]
+    assert [launch.stage for launch in function.manifest.launches] == ["f_matmul_0"]
     a = small(2, 24, 3, 16).astype(TYPES[element])
     b = small(*((2, 32, 3, 16) if spec.startswith("bshd,bthd") else (2, 3, 16, 32))).astype(TYPES[element])
     if element == "f32":
@@ -169,9 +147,7 @@ def test_each_step_reads_batches_of_several_strides(pipeline: str, knobs: dict[s
     reports: list[StepReport] = []
     with mlir_context():
         request = Request(pipeline_file("functions"), {"strided": True})
-        text = stage_texts(run_pipeline(_contraction("bshd,bthd->bhst", sizes), "scores", request))[
-            "contraction_matmul_0"
-        ]
+        text = stage_texts(run_pipeline(contraction("bshd,bthd->bhst", sizes), "scores", request))["f_matmul_0"]
         check_steps(text, "stage", Request(pipeline, knobs), reports.append)
         with pytest.raises(StepladderError, match="A or B must have one stride"):
             run_pipeline(text, "stage", Request("wgmma_multistage"))
