@@ -118,16 +118,20 @@ func.func @partly_empty(%x: tensor<4x6xf32>) -> tensor<8x6xf32> {
 // CHECK: %[[ROWS:.+]] = tensor.extract_slice %x[8, 1, 0, 0] [16, 2, 4, 16] [1, 1, 1, 1]
 // CHECK-SAME: : tensor<32x3x4x16xf16> to tensor<16x2x4x16xf16>
 // CHECK: %[[MOVED:.+]] = linalg.transpose ins(%[[ROWS]] : {{.*}}) {{.*}} permutation = [1, 2, 0, 3]
+// CHECK: %[[HEAD:.+]] = tensor.extract_slice %x[0, 0, 1, 0] [32, 1, 1, 16] [1, 1, 1, 1]
+// CHECK-SAME: : tensor<32x3x4x16xf16> to tensor<32x16xf16>
 // CHECK-NOT: linalg.transpose
-// CHECK: return %[[HEADS]], %[[MOVED]]
-func.func @transposed(%x: tensor<32x3x4x16xf16>) -> (tensor<4x32x16xf16>, tensor<2x4x16x16xf16>) {
+// CHECK: return %[[HEADS]], %[[MOVED]], %[[HEAD]]
+func.func @transposed(%x: tensor<32x3x4x16xf16>)
+    -> (tensor<4x32x16xf16>, tensor<2x4x16x16xf16>, tensor<32x16xf16>) {
   %e = tensor.empty() : tensor<3x4x32x16xf16>
   %t = linalg.transpose ins(%x : tensor<32x3x4x16xf16>) outs(%e : tensor<3x4x32x16xf16>) permutation = [1, 2, 0, 3]
   %q = tensor.extract_slice %t[0, 0, 0, 0] [1, 4, 32, 16] [1, 1, 1, 1]
     : tensor<3x4x32x16xf16> to tensor<4x32x16xf16>
   %r = tensor.extract_slice %t[1, 0, 8, 0] [2, 4, 16, 16] [1, 1, 1, 1]
     : tensor<3x4x32x16xf16> to tensor<2x4x16x16xf16>
-  return %q, %r : tensor<4x32x16xf16>, tensor<2x4x16x16xf16>
+  %h = tensor.extract_slice %t[0, 1, 0, 0] [1, 1, 32, 16] [1, 1, 1, 1] : tensor<3x4x32x16xf16> to tensor<32x16xf16>
+  return %q, %r, %h : tensor<4x32x16xf16>, tensor<2x4x16x16xf16>, tensor<32x16xf16>
 }
 
 // -----

@@ -14,6 +14,7 @@ from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects.ub import poison_of
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.slices import kept_axes
 from stepladder.runtime.errors import FAILED, StepladderError
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -115,20 +116,7 @@ def _slice(
     index = tuple(
         slice(offset, offset + size * stride, stride) for offset, size, stride in zip(offsets, sizes, strides)
     )
-    return index, [sizes[axis] for axis in _kept(op.attributes["static_sizes"], shape)]
-
-
-def _kept(static_sizes: Sequence[int], shape: Sequence[int]) -> list[int]:
-    """Returns the dimensions of a slice that remain in a type of this shape: the others have one element."""
-    axes = []
-    dropped_count = len(static_sizes) - len(shape)
-    for axis, size in enumerate(static_sizes):
-        expected_size = shape[len(axes)] if len(axes) < len(shape) else 0
-        if dropped_count and size == 1 and expected_size != 1:
-            dropped_count -= 1
-        else:
-            axes.append(axis)
-    return axes
+    return index, [sizes[axis] for axis in kept_axes(op.attributes["static_sizes"], shape)]
 
 
 @executes("tensor.extract_slice")

@@ -125,10 +125,9 @@ def read_from_workspaces(
     """
     numbers = []
     for number in range(2):
-        to_tensor = producer(matmul.operands[number])
-        is_joined = to_tensor is not None and to_tensor.name == "tensor.reshape"
-        if to_tensor is not None and is_joined:
-            to_tensor = strided_reads(to_tensor)
+        source = producer(matmul.operands[number])
+        is_joined = source is not None and source.name == "tensor.reshape"
+        to_tensor = strided_reads(source) if source is not None and is_joined else source
         if to_tensor is None or to_tensor.name != "bufferization.to_tensor":
             raise Refusal(matmul, "expected operands that are read from buffers")
         buffer = to_tensor.operands[0]

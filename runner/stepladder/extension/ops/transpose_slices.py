@@ -7,7 +7,7 @@ from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.multi_kernel.stages import one_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_named_op
-from stepladder.mlir.slices import numbers_of
+from stepladder.mlir.slices import kept_axes, numbers_of, static_numbers
 from stepladder.mlir.traverse import users_of
 
 _SLICE = "tensor.extract_slice"
@@ -56,30 +56,17 @@ def _transposed_slice(slice_: ir.Operation, transpose: ir.Operation) -> ir.Value
     for axis, values in zip(permutation, zip(*numbers_of(slice_))):
         for own, value in zip(numbers, values):
             own[axis] = value
-    kept = [permutation[axis] for axis in _kept_axes(numbers_of(slice_)[1], type_.shape)]
+    kept = [permutation[axis] for axis in kept_axes(numbers_of(slice_)[1], type_.shape)]
     order = sorted(kept)
     shape = [numbers[1][axis] for axis in order]
     part = ir.Operation.create(
         _SLICE,
         results=[ir.RankedTensorType.get(shape, type_.element_type)],
         operands=[transpose.operands[0]],
-        attributes={
-            **{
-                name: ir.DenseI64ArrayAttr.get(values)
-                for name, values in zip(("static_offsets", "static_sizes", "static_strides"), numbers)
-            },
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
-        },
+        attributes=static_numbers(*numbers),
     )
+    if kept == order:
+        return part.results[0]
     empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
     new_permutation = ir.DenseI64ArrayAttr.get([order.index(axis) for axis in kept])
     return create_named_op("linalg.transpose", part.results, empty, {"permutation": new_permutation}).results[0]
-
-
-def _kept_axes(sizes: list[int], shape: list[int]) -> list[int]:
-    """Returns the axes of a slice that its result has, which may leave out axes of one element."""
-    axes: list[int] = []
-    for axis, size in enumerate(sizes):
-        if len(axes) < len(shape) and size == shape[len(axes)]:
-            axes.append(axis)
-    return axes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic, create_loop_index
+from stepladder.mlir.slices import static_numbers
 from stepladder.mlir.traverse import walk
 
 
@@ -73,10 +74,5 @@ def coordinates_of(indices: ir.Value, place: int) -> ir.Value:
         "tensor.extract_slice",
         results=[ir.RankedTensorType.get([*shape, 1], type_.element_type)],
         operands=[indices],
-        attributes={
-            "static_offsets": ir.DenseI64ArrayAttr.get([*[0] * len(shape), place]),
-            "static_sizes": ir.DenseI64ArrayAttr.get([*shape, 1]),
-            "static_strides": ir.DenseI64ArrayAttr.get([1] * type_.rank),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
-        },
+        attributes=static_numbers([*[0] * len(shape), place], [*shape, 1]),
     ).results[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic, create_named_op
+from stepladder.mlir.slices import static_numbers
 from stepladder.mlir.traverse import producer, walk
 
 _MAX_ELEMENTS = 16  # of a list, of which a kernel selects one
@@ -99,7 +100,7 @@ def _slice(name: str, operands: list[ir.Value], offsets: list[int], sizes: list[
     is_inserted = name == "tensor.insert_slice"
     element = ir.RankedTensorType(operands[0].type).element_type
     type_ = operands[1].type if is_inserted else ir.RankedTensorType.get(sizes, element)
-    places = {"static_offsets": offsets, "static_sizes": sizes, "static_strides": [1] * len(sizes)}
-    attributes: dict[str, ir.Attribute] = {key: ir.DenseI64ArrayAttr.get(value) for key, value in places.items()}
-    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 0, 0, 0] if is_inserted else [1, 0, 0, 0])
+    attributes = static_numbers(offsets, sizes)
+    if is_inserted:
+        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 0, 0, 0])
     return ir.Operation.create(name, results=[type_], operands=operands, attributes=attributes).results[0]

@@ -10,6 +10,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, create_named_op
 from stepladder.mlir.reshapes import BUFFER_VIEWS
+from stepladder.mlir.slices import static_numbers
 from stepladder.mlir.traverse import origin, producer, users_of, walk
 
 _LOOP, _LOAD, _STORE = "scf.for", "memref.load", "memref.store"
@@ -301,10 +302,5 @@ def _view(access: ir.Operation, item: _Statement) -> ir.Value:
         return buffer
     strides = type_.get_strides_and_offset()[0]
     result = ir.MemRefType.get(sizes, type_.element_type, ir.StridedLayoutAttr.get(0, strides), type_.memory_space)
-    attributes: dict[str, ir.Attribute] = {
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
-        "static_offsets": ir.DenseI64ArrayAttr.get([0] * len(sizes)),
-        "static_sizes": ir.DenseI64ArrayAttr.get(sizes),
-        "static_strides": ir.DenseI64ArrayAttr.get([1] * len(sizes)),
-    }
+    attributes = static_numbers([0] * len(sizes), sizes)
     return ir.Operation.create("memref.subview", results=[result], operands=[buffer], attributes=attributes).results[0]
