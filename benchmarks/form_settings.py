@@ -13,8 +13,9 @@ the cost model that differ in more than the tile; `epilogues`, fused elementwise
 registers store; `blocks`, the first settings for small matmuls in batches, with one block on a multiprocessor and with
 two; `suspects`, drawn forms of the kinds that were slow in `seen`, with their default kernels and the first settings
 that differ; `launches`, the first settings for batches that L2 holds, each with dependent launch and by itself;
-`batches`, drawn batches of any bytes whose matmuls have matrices of their own, with settings as of `seen`; and
-`triggers`, the first settings for these, each with both launch triggers.
+`batches`, drawn batches of any bytes whose matmuls have matrices of their own, with settings as of `seen`;
+`triggers`, the first settings for these, each with both launch triggers; and `any`, drawn forms of all kinds, with
+settings as of `seen`.
 """
 
 from __future__ import annotations
@@ -88,6 +89,8 @@ _SUSPECTS = {
 _SUSPECT_OPERATIONS = (3e7, 1.2e11)
 # Of `batches`: how many problems, of how many drawn ones, of at least so many bytes.
 _BATCHES_SEED, _DRAWN_BATCHES, _OF_OWN_MATRICES, _MIN_BYTES = 20271701, 800, 64, 8e6
+# Of `any`: how many problems, of how many drawn ones, that take as many operations as `suspects`.
+_ANY_SEED, _DRAWN_ANY, _ANY = 20271129, 400, 110
 # Settings of a problem, how many of them may have a form of kernel or a tile, and how much longer than the first they
 # are predicted to take at most.
 _SETTINGS, _OF_A_FORM, _OF_A_TILE, _LONGEST = 10, 2, 3, 1.45
@@ -140,22 +143,40 @@ def _batches() -> Iterator[tuple[Form, Knobs]]:
     yield from _various(draw_batches())
 
 
+def draw_any() -> list[Form]:
+    """Returns the problems of `any`."""
+    least, most = _SUSPECT_OPERATIONS
+    return [form for form in draw(_DRAWN_ANY, _ANY_SEED) if least < form.flops < most][:_ANY]
+
+
+def _any() -> Iterator[tuple[Form, Knobs]]:
+    yield from _various(draw_any())
+
+
 def _various(forms: Sequence[Form]) -> Iterator[tuple[Form, Knobs]]:
     """Yields the first settings of forms that differ in more than the tile."""
-    for form in forms:
-        candidates = _ranked(form, 400)
-        counts: Counter[tuple[object, ...]] = Counter()
-        for candidate in candidates:
-            knobs = candidate.knobs
-            swap = knobs.get("swap_operands")
-            of_form = [knobs[name] for name in ("cluster_m", "cluster_n", "min_blocks_per_sm", "schedule")]
-            key = ("form", swap, *of_form, int(knobs["persistent_blocks"]) > 0, int(knobs["split_k"]) > 1)
-            tile = ("tile", swap, knobs["block_m"], knobs["block_n"])
-            is_slow = candidate.with_margin > _LONGEST * candidates[0].with_margin
-            if is_slow or counts[key] == _OF_A_FORM or counts[tile] == _OF_A_TILE or counts["all",] == _SETTINGS:
-                continue
-            counts.update([key, tile, ("all",)])
-            yield form, knobs
+    with ProcessPoolExecutor(max_workers=os.cpu_count()) as executor:
+        for form, settings in zip(forms, executor.map(_various_of, forms)):
+            yield from ((form, knobs) for knobs in settings)
+
+
+def _various_of(form: Form) -> list[Knobs]:
+    """Returns the first settings of a form that differ in more than the tile."""
+    candidates = _ranked(form, 400)
+    counts: Counter[tuple[object, ...]] = Counter()
+    settings = []
+    for candidate in candidates:
+        knobs = candidate.knobs
+        swap = knobs.get("swap_operands")
+        of_form = [knobs[name] for name in ("cluster_m", "cluster_n", "min_blocks_per_sm", "schedule")]
+        key = ("form", swap, *of_form, int(knobs["persistent_blocks"]) > 0, int(knobs["split_k"]) > 1)
+        tile = ("tile", swap, knobs["block_m"], knobs["block_n"])
+        is_slow = candidate.with_margin > _LONGEST * candidates[0].with_margin
+        if is_slow or counts[key] == _OF_A_FORM or counts[tile] == _OF_A_TILE or counts["all",] == _SETTINGS:
+            continue
+        counts.update([key, tile, ("all",)])
+        settings.append(knobs)
+    return settings
 
 
 def _epilogues() -> Iterator[tuple[Form, Knobs]]:
@@ -226,6 +247,7 @@ PARTS = {
     "launches": _launches,
     "batches": _batches,
     "triggers": _triggers,
+    "any": _any,
 }
 
 

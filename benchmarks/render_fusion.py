@@ -318,6 +318,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "drawn forms fifth": lambda: drawn_forms_table("drawn_forms_fifth"),
     "drawn forms seventh": lambda: drawn_forms_table("drawn_forms_seventh"),
     "drawn forms eighth": lambda: drawn_forms_table("drawn_forms_eighth"),
+    "drawn forms ninth": lambda: drawn_forms_table("drawn_forms_ninth"),
     "drawn forms sixth": lambda: drawn_forms_table("drawn_forms_sixth"),
     "batch triggers": batch_triggers_table,
     "drawn forms suspects changed": lambda: drawn_forms_table("drawn_forms_suspects_changed"),

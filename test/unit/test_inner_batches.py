@@ -84,7 +84,9 @@ def test_a_kernel_of_a_function_reads_them_too(target: str) -> None:
         ("td,edf->tef", {}, 3),
         ("edf,td->tef", {}, 3),
         ("td,gedf->tgef", {}, 6),
-        ("td,edf->tef", {"f": 24}, None),  # few columns: one matmul of copied weights
+        ("td,edf->tef", {"f": 24}, 3),
+        ("td,edf->tef", {"t": 520, "f": 24}, None),  # many rows and few columns: one matmul of copied weights
+        ("td,edf->tef", {"f": 8}, None),
         ("td,edf->tef", {"f": 65}, None),  # rows of the result that are not aligned
     ],
 )
@@ -96,7 +98,7 @@ def test_weights_of_experts_are_read_where_they_are(
     assert isinstance(kernel, stepladder.Kernel) == (batch is not None)
     if isinstance(kernel, stepladder.Kernel):
         problem = kernel.manifest.problem
-        assert (problem.batch, problem.m, problem.n) == (batch, 40, 72)
+        assert (problem.batch, problem.m, problem.n) == (batch, 40, sizes["f"])
         assert not kernel.manifest.front
     rng = np.random.default_rng(0)
     shapes = ([sizes[axis] for axis in item] for item in axes.partition("->")[0].split(","))

@@ -9,8 +9,9 @@ from stepladder.payload.front.digits import Digit, extent, flat
 from stepladder.payload.front.trace import ACCEPTED, Contraction
 from stepladder.payload.refusal import refuse
 
-# Of rows or columns of the matrices of a batch: that of a tile.
-_LEAST_EXTENT = 64
+# Rows or columns that the matrices of a batch have at least, if the matrix that all of them are multiplied by has at
+# most so many rows, and otherwise. Source: measured on an H200, docs/results/expert_weights.json.
+FEW_ROWS, LEAST_OF_FEW_ROWS, LEAST_EXTENT = 512, 16, 96
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,8 @@ def _batch(c_order: list[Digit], digits: Mapping[str, set[Digit]]) -> list[Digit
 def _outer(c_order: list[Digit], orders: Mapping[str, list[Digit]]) -> list[Digit]:
     """Returns the digits that one operand alone has before k, where it has others of C after k, such as the experts of
     `td,edf->tef`: matrices, one after the other, that the matrix of the other operand is multiplied by. None where
-    both operands have some, or where the matrices have so few rows or columns that one large matmul of a transposed
-    operand is better.
+    both operands have some, or where the matrices have so few rows or columns that one large matmul is faster, of an
+    operand that is copied or loaded from where it is.
 
     Args:
         c_order: the digits of C, outermost first.
@@ -106,7 +107,9 @@ def _outer(c_order: list[Digit], orders: Mapping[str, list[Digit]]) -> list[Digi
         first, last = is_sum.index(True), len(order) - is_sum[::-1].index(True)
         outer, inner = order[:first], order[last:]
         if outer and inner and all(is_sum[first:last]):
-            batches.append(outer if extent(inner) >= _LEAST_EXTENT else [])
+            rows = extent([digit for digit in c_order if digit not in order])
+            least = LEAST_OF_FEW_ROWS if rows <= FEW_ROWS else LEAST_EXTENT
+            batches.append(outer if extent(inner) >= least else [])
     return [digit for digit in c_order if digit in batches[0]] if len(batches) == 1 else []
 
 
