@@ -16,6 +16,10 @@ Kernels that another version of this repository built are measured in turn with 
 
     python benchmarks/drawn_forms.py --count 60 --seed 7 --built kernels --before other/kernels
 
+Those to which a matrix is added, of 1200 problems:
+
+    python benchmarks/drawn_forms.py --count 1200 --epilogues add add_relu
+
 Those after the first 60 problems whose knobs differ between the two:
 
     python benchmarks/drawn_forms.py --count 260 --seed 7 --skip 60 --changed --built kernels --before other/kernels
@@ -252,6 +256,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = forms_parser(__doc__, "drawn_forms")
     add_draw_options(parser, COUNT, SEED)
     parser.add_argument("--skip", type=int, default=0, metavar="N", help="do not measure the first N of them")
+    parser.add_argument("--epilogues", nargs="+", choices=CASES, metavar="NAME", help="of those, only with these")
     parser.add_argument("--changed", action="store_true", help="with --before: only where the two have other knobs")
     return parser
 
@@ -328,7 +333,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     if args.changed and not args.before:
         parser.error("--changed needs --before")
-    run_forms(draw(args.count, args.seed), args, {"seed": args.seed})
+    forms = draw(args.count, args.seed)
+    if args.epilogues:
+        forms = [form for form in forms if form.epilogue in args.epilogues]
+    run_forms(forms, args, {"seed": args.seed})
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ registers store; `blocks`, the first settings for small matmuls in batches, with
 two; `suspects`, drawn forms of the kinds that were slow in `seen`, with their default kernels and the first settings
 that differ; `launches`, the first settings for batches that L2 holds, each with dependent launch and by itself;
 `batches`, drawn batches of any bytes whose matmuls have matrices of their own, with settings as of `seen`;
-`triggers`, the first settings for these, each with both launch triggers; and `any`, drawn forms of all kinds, with
-settings as of `seen`.
+`triggers`, the first settings for these, each with both launch triggers; `any`, drawn forms of all kinds, with settings
+as of `seen`; and `added`, drawn products to which a matrix is added, with the first settings for each number of buffers
+of the epilogue.
 """
 
 from __future__ import annotations
@@ -91,6 +92,9 @@ _SUSPECT_OPERATIONS = (3e7, 1.2e11)
 _BATCHES_SEED, _DRAWN_BATCHES, _OF_OWN_MATRICES, _MIN_BYTES = 20271701, 800, 64, 8e6
 # Of `any`: how many problems, of how many drawn ones, that take as many operations as `suspects`.
 _ANY_SEED, _DRAWN_ANY, _ANY = 20271129, 400, 110
+# Of `added`: how many problems, of how many drawn ones; buffers of the epilogue, and settings with each.
+_ADDED_SEED, _DRAWN_ADDED, _ADDED = 20271130, 1200, 36
+_BUFFERS, _OF_BUFFERS = (1, 2, 3, 4), 2
 # Settings of a problem, how many of them may have a form of kernel or a tile, and how much longer than the first they
 # are predicted to take at most.
 _SETTINGS, _OF_A_FORM, _OF_A_TILE, _LONGEST = 10, 2, 3, 1.45
@@ -109,7 +113,7 @@ def draw_seen() -> list[Form]:
     return forms
 
 
-def _ranked(form: Form, count: int, **fixed: int) -> list[Any]:
+def _ranked(form: Form, count: int, **fixed: int | str) -> list[Any]:
     """Returns the first candidates of the cost model; none for a form that takes several kernels."""
     from stepladder.pipeline import knob_choice, library
     from stepladder.pipeline.context import mlir_context
@@ -151,6 +155,20 @@ def draw_any() -> list[Form]:
 
 def _any() -> Iterator[tuple[Form, Knobs]]:
     yield from _various(draw_any())
+
+
+def draw_added() -> list[Form]:
+    """Returns the problems of `added`."""
+    least, most = _SUSPECT_OPERATIONS
+    forms = draw(_DRAWN_ADDED, _ADDED_SEED)
+    return [form for form in forms if form.epilogue in ("add", "add_relu") and least < form.flops < most][:_ADDED]
+
+
+def _added() -> Iterator[tuple[Form, Knobs]]:
+    for form in draw_added():
+        for buffers in _BUFFERS:
+            for candidate in _ranked(form, _OF_BUFFERS, epilogue="tma", epilogue_stages=buffers):
+                yield form, {**candidate.knobs, "epilogue": "tma", "epilogue_stages": buffers}
 
 
 def _various(forms: Sequence[Form]) -> Iterator[tuple[Form, Knobs]]:
@@ -248,6 +266,7 @@ PARTS = {
     "batches": _batches,
     "triggers": _triggers,
     "any": _any,
+    "added": _added,
 }
 
 

@@ -115,6 +115,12 @@ module attributes {transform.with_named_sequence} {
         box_columns = "(block_n // 8 + (block_n + 63) // 64 - 1) // ((block_n + 63) // 64) * 8",
         box_tile_bytes =
           "box_columns * 64 * c_bits // 8 if c_layout == 'column' else staged_m // tile_warpgroups * box_bytes",
+        boxes_of_rows = "block_n * c_bits // 8 // box_bytes",
+        boxes_of_columns = "staged_m // tile_warpgroups // 64 * ((block_n + 63) // 64)",
+        c_boxes = "boxes_of_columns if c_layout == 'column' else boxes_of_rows",
+        // One matrix that the epilogue reads fits in the boxes of a single result.
+        holds_matrix = "read_matrices == 1 and results == 1 and (c_layout == 'row' or c_bits == 16)",
+        copies_boxes = "copies_operand and is_tma and holds_matrix",
         result_box_bytes = "box_columns * 64 * 4 if c_layout == 'column' else staged_m // tile_warpgroups * 128",
         result_tile_bytes = "box_tile_bytes + (results - 1) * result_box_bytes",
         // With epilogue = rows, each consumer warpgroup has 64 rows of columns_at_once columns, of the type of the sums
@@ -196,7 +202,7 @@ module attributes {transform.with_named_sequence} {
     %epilogue = transform.tune.knob<"epilogue"> = "tma" from options = ["tma", "registers", "rows"]
       {description = "store of C by TMA (tma), by whole rows of any alignment (rows), or from registers"}
       -> !transform.any_param
-    %epilogue_stages = transform.tune.knob<"epilogue_stages"> = 2 from options = [1, 2, 4]
+    %epilogue_stages = transform.tune.knob<"epilogue_stages"> = 2 from options = [1, 2, 3, 4]
       {description = "tma: buffers of C per consumer warpgroup; rows: width of its single buffer in 128 bytes"}
       -> !transform.param<i64>
     %store_threads = transform.tune.knob<"store_threads"> = 128 from options = [128, 32]

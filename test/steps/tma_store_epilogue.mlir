@@ -239,8 +239,8 @@ func.func @tall_f16(%C: memref<128x16xf16>) {
 
 // -----
 
-// A matrix that the epilogue adds is copied to both boxes, in the fourth and the sixth of eight k steps, and read from
-// there.
+// A matrix that the epilogue adds is copied to both boxes, in the fourth and the sixth of eight k steps. `ldmatrix`
+// reads a box before `stmatrix` writes C to the same addresses.
 // CHECK-LABEL: func.func @copied(
 // CHECK: [[boxes:%.+]] = memref.alloc() {operand_c} : memref<2x2x64x64xf16,
 // CHECK: scf.for [[k:%.+]] = %c0 to %c512 step %c64
@@ -258,9 +258,15 @@ func.func @tall_f16(%C: memref<128x16xf16>) {
 // CHECK-NOT: nvvm.cp.async.bulk.wait_group
 // CHECK: nvvm.cp.async.wait.group 0
 // CHECK-NEXT: nvvm.barrier
-// CHECK-NOT: vector.load %D
-// CHECK-COUNT-32: vector.load %{{.*}} : memref<64x64xf16, strided<[64, 1], offset: ?>, #gpu.address_space<workgroup>>
-// CHECK-NOT: vector.load
+// CHECK-NOT: {{vector.load|nvvm.stmatrix}}
+// CHECK-COUNT-4: nvgpu.ldmatrix %{{.*}} {numTiles = 4 : i32, transpose = false} : {{.*}} -> vector<4x2xf16>
+// CHECK-NOT: {{vector.load|nvgpu.ldmatrix}}
+// CHECK-COUNT-4: nvvm.stmatrix
+// CHECK: nvgpu.tma.async.store
+// CHECK-COUNT-4: nvgpu.ldmatrix
+// CHECK-NOT: {{vector.load|nvgpu.ldmatrix}}
+// CHECK-COUNT-4: nvvm.stmatrix
+// CHECK-NOT: {{vector.load|nvgpu.ldmatrix}}
 // CHECK: // -----
 #space = #gpu.address_space<workgroup>
 #same = affine_map<(i, j) -> (i, j)>
@@ -281,6 +287,57 @@ func.func @copied(%C: memref<64x128xf16>, %D: memref<64x128xf16>) {
     nvgpu.warpgroup.mma.store %sums, %tile : !wide to memref<64x128xf32, #space>
     linalg.generic {indexing_maps = [#same, #same, #same], iterator_types = ["parallel", "parallel"]}
         ins(%tile, %D : memref<64x128xf32, #space>, memref<64x128xf16>) outs(%C : memref<64x128xf16>) {
+    ^bb0(%sum: f32, %d: f16, %old: f16):
+      %wide = arith.extf %d : f16 to f32
+      %total = arith.addf %sum, %wide : f32
+      %rounded = arith.truncf %total : f32 to f16
+      linalg.yield %rounded : f16
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// With a transposed C, the matrix is copied as C lies in its boxes, 16 of 24 rows at a time, and read transposed: two
+// matrices of 8 rows, then one.
+// CHECK-LABEL: func.func @copied_transposed(
+// CHECK: memref.alloc() {operand_c} : memref<2x2x24x64xf16,
+// CHECK: scf.for
+// CHECK: nvgpu.device_async_copy %D[{{.*}} 8 {bypassL1} : memref<24x64xf16> to memref<24x64xf16,
+// CHECK: [[inside:%.+]] = arith.cmpi ult, %{{.*}}, %c24 : index
+// CHECK-NEXT: scf.if [[inside]] {
+// CHECK: nvgpu.device_async_copy %D[
+// CHECK: nvvm.cp.async.commit.group
+// CHECK-NOT: {{vector.load|memref.load|nvvm.stmatrix}}
+// CHECK: nvgpu.ldmatrix %{{.*}} {numTiles = 4 : i32, transpose = true} : memref<24x64xf16, {{.*}} -> vector<4x2xf16>
+// CHECK: nvgpu.ldmatrix %{{.*}} {numTiles = 2 : i32, transpose = true} : memref<24x64xf16, {{.*}} -> vector<2x2xf16>
+// CHECK-NOT: {{vector.load|memref.load|nvgpu.ldmatrix}}
+// CHECK: nvvm.stmatrix {{.*}} layout = #nvvm.mma_layout<col>
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+#same = affine_map<(i, j) -> (i, j)>
+#turned = affine_map<(i, j) -> (j, i)>
+!sums = !nvgpu.warpgroup.accumulator<fragmented = vector<64x24xf32>>
+func.func @copied_transposed(%C: memref<24x64xf16>, %D: memref<24x64xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %c512 = arith.constant 512 : index
+  %turned = memref.transpose %C (i, j) -> (j, i) : memref<24x64xf16> to memref<64x24xf16, strided<[1, 64]>>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %tile = memref.alloc() {operand_c} : memref<64x24xf32, #space>
+    %zeros = nvgpu.warpgroup.mma.init.accumulator -> !sums
+    %sums = scf.for %k = %c0 to %c512 step %c64 iter_args(%sum = %zeros) -> (!sums) {
+      scf.yield %sum : !sums
+    }
+    nvgpu.warpgroup.mma.store %sums, %tile : !sums to memref<64x24xf32, #space>
+    linalg.generic {indexing_maps = [#same, #turned, #same], iterator_types = ["parallel", "parallel"]}
+        ins(%tile, %D : memref<64x24xf32, #space>, memref<24x64xf16>)
+        outs(%turned : memref<64x24xf16, strided<[1, 64]>>) {
     ^bb0(%sum: f32, %d: f16, %old: f16):
       %wide = arith.extf %d : f16 to f32
       %total = arith.addf %sum, %wide : f32

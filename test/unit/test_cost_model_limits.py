@@ -213,7 +213,21 @@ def test_elementwise_ops_take_longer_for_elements_that_threads_load_one_by_one()
     matrix = replace(ops, read_matrices=1.0)
     by_tma, from_registers = epilogues.elementwise_time(knobs, matrix)
     turned = epilogues.elementwise_time(knobs, replace(matrix, c_layout="column"))
-    assert epilogues.elementwise_time(knobs, ops)[0] == by_tma < turned[0] < from_registers == turned[1]
+    assert epilogues.elementwise_time(knobs, ops)[0] < turned[0] < by_tma < from_registers == turned[1]
+
+
+def test_elements_of_a_matrix_that_boxes_of_c_or_registers_hold_take_less_time() -> None:
+    ops = replace(size(4096, 4096, 256), has_elementwise=True)
+    matrix = replace(ops, read_matrices=1.0)
+
+    def times(**knobs: int | list[int]) -> list[float]:
+        return list(epilogues.elementwise_time(columns(TILE, epilogue=["tma"] * 3, c_boxes=4, **knobs), matrix))
+
+    (computed,) = epilogues.elementwise_time(columns(TILE, epilogue=["tma"]), ops)
+    some, most, all_held = times(epilogue_stages=[1, 2, 4], copies_boxes=1)
+    assert some > most > all_held == computed
+    none, few, many = times(copies_boxes=0, operand_registers=[0, 16, 64])
+    assert none > few > many > computed
 
 
 def test_clusters_of_tiles_with_two_k_steps_start_in_half_the_time() -> None:

@@ -13,6 +13,7 @@ from stepladder.verify.check import check_matmul
 from test_epilogues import TILES
 
 STEP = "tma_store_epilogue"
+SWAPPED = {**TILES, "swap_operands": True, "epilogue": "tma"}
 # By name: knobs, m, n and k, and the type of the matrix and of C.
 CASES = {
     "both boxes": ({**TILES, "block_n": 128}, (128, 128, 96), "bf16"),
@@ -20,6 +21,19 @@ CASES = {
     "first of two": ({**TILES, "block_n": 64, "epilogue_stages": 1}, (128, 128, 96), "f32"),
     "edges": ({**TILES, "consumer_warpgroups": 2, "block_m": 128, "block_n": 64}, (200, 88, 72), "bf16"),
     "ping-pong": ({**TILES, "schedule": "pingpong"}, (256, 64, 64), "f32"),
+    "two instructions of rows": ({**TILES, "block_m": 128, "block_n": 64}, (200, 88, 72), "bf16"),
+    "transposed": ({**SWAPPED, "block_n": 128}, (128, 128, 96), "bf16"),
+    "transposed, first of four": (
+        {**SWAPPED, "block_m": 128, "block_n": 128, "epilogue_stages": 1},
+        (128, 128, 96),
+        "bf16",
+    ),
+    "transposed, boxes of 48 and of 40 rows": (
+        {**SWAPPED, "block_m": 128, "block_n": 88, "consumer_warpgroups": 2, "epilogue_stages": 3},
+        (200, 264, 96),
+        "bf16",
+    ),
+    "transposed edges": ({**SWAPPED, "block_n": 40, "schedule": "pingpong"}, (84, 72, 96), "bf16"),
     "stores by warps": ({**TILES, "block_m": 128, "store_threads": 32, "epilogue_stages": 1}, (200, 88, 72), "f32"),
 }
 KINDS = {"bf16": "add_matrix_bf16", "f32": "add_matrix"}
@@ -57,7 +71,9 @@ def test_right_from_boxes(case: str) -> None:
     [
         ("both boxes", "nvvm.cp.async.wait.group 0"),
         ("in different steps", "nvvm.cp.async.wait.group 0"),
+        ("transposed", "nvvm.cp.async.wait.group 0"),
         ("ping-pong", "nvvm.cp.async.bulk.wait_group 0 {read}"),
+        ("transposed edges", "nvvm.cp.async.bulk.wait_group 0 {read}"),
         ("stores by warps", "nvvm.cp.async.bulk.wait_group 0 {read}"),
         ("stores by warps", "nvvm.bar.warp.sync"),
     ],

@@ -29,7 +29,8 @@ class TmaStoreEpilogue(Tc.Operation, name="tma_store_epilogue"):
     Results that are reductions are folded in registers, as by `tc.direct_store_epilogue`.
     The last stores are waited for before the block exits, not before the next tile.
     With `copies_operand`, a matrix of C's shape and type that the elementwise op reads is copied to the boxes while the
-    main loop runs (`cp.async`), as many boxes as there are buffers, and read from there before C is written to them.
+    main loop runs (`cp.async`), as many boxes as there are buffers, and read from there before C is written to them,
+    16-bit elements by `ldmatrix`. With a transposed C, only 16-bit elements are copied.
 
     Operands: a handle to any op with one `gpu.launch` below.
     Attributes: stages, of each warpgroup; warpgroups, that store; copies_operand, whether an operand is copied;

@@ -15,7 +15,7 @@ from stepladder.pipeline.cost_model.terms import (
     widest_box,
 )
 
-_WARPGROUP_THREADS = 128
+_WARPGROUP_THREADS, _REGISTER_BYTES = 128, 4
 # Rate of stores from registers, as a fraction of that by TMA, by the clocks of a tile of f32 with each. Measured.
 _REGISTER_STORE_RATE = 0.67
 # Of rows of 16 bits with an odd number of elements from registers, one by one, as a fraction of that; and of stores by
@@ -27,10 +27,13 @@ _PARTIAL_LINES = 6.0
 # Nanoseconds of a warpgroup for an element of a pair of products, which at least an activation is computed of.
 # Measured on an H200.
 _PAIR_ELEMENT_NS = 1.2
-# Microseconds that elementwise ops take for an element of a thread; beside that, for one of a matrix that is combined
-# with a transposed C by TMA, and for one that is loaded between stores, but for the first few. Source:
-# docs/results/forms_epilogues.json.
-_ELEMENT, _TRANSPOSED_ELEMENT, _LOADED_ELEMENT, _LOADED_AT_ONCE = 0.005, 0.008, 0.065, 4
+# Microseconds that elementwise ops take for an element of a thread; beside that, for one of a matrix that stores from
+# registers load in between, but for the first few. Source: docs/results/forms_epilogues.json.
+_ELEMENT, _LOADED_ELEMENT, _LOADED_AT_ONCE = 0.005, 0.065, 4
+# The same for one of a matrix that TMA stores of a transposed C and of a row-major one load in between, where the boxes
+# of C do not hold it; and for all that are loaded to registers before the last MMA ends. Source:
+# docs/results/forms_added.json.
+_TRANSPOSED_ELEMENT, _ROW_ELEMENT, _EARLY_LOADS = 0.016, 0.018, 0.3
 # Splits of a tile in global memory for which no block waits longer than for its own.
 _OVERLAPPED_SPLITS = 12
 # Rows of a tile above which few stages fit beside the buffers of its epilogue.
@@ -135,8 +138,7 @@ def epilogue_time(
 
 
 def elementwise_time(knobs: Columns, size: Size) -> Array:
-    """Returns how much longer an epilogue takes that computes elementwise ops, for the elements of a thread. Elements
-    that a transposed C is combined with are loaded one by one, and so are those of stores from registers.
+    """Returns how much longer an epilogue takes that computes elementwise ops, for the elements of a thread.
 
     Args:
         knobs: with the tile, the epilogue and the schedule.
@@ -148,10 +150,30 @@ def elementwise_time(knobs: Columns, size: Size) -> Array:
     if not size.has_elementwise or size.products > 1:
         return np.zeros(1)
     elements = _rows_of_warpgroup(knobs) * knobs.floats("block_n") / _WARPGROUP_THREADS / knobs.floats("split_k", 1)
-    transposed_time = _TRANSPOSED_ELEMENT * elements if size.c_layout == "column" else 0.0
-    load_time = _LOADED_ELEMENT * np.maximum(0.0, elements - _LOADED_AT_ONCE)
-    read_time = size.read_matrices * np.where(knobs.equals("epilogue", "tma", "registers"), transposed_time, load_time)
+    if np.all(np.asarray(size.read_matrices) == 0):
+        return _ELEMENT * elements
+    from_registers = _LOADED_ELEMENT * np.maximum(0.0, elements - _LOADED_AT_ONCE)
+    by_tma = knobs.equals("epilogue", "tma", "registers")
+    read_time = size.read_matrices * np.where(by_tma, _loading_time(knobs, size, elements), from_registers)
     return _ELEMENT * elements + read_time
+
+
+def _loading_time(knobs: Columns, size: Size, elements: Array) -> Array:
+    """Returns the time in which a thread loads its elements of a matrix, with stores by TMA, in microseconds. Those
+    that were copied to boxes of C during the main loop take none; of a row-major C, as many as registers hold are
+    loaded before the last MMA ends.
+
+    Args:
+        knobs: with the buffers of the epilogue.
+        size: of the product, with the layout of C.
+        elements: of a thread.
+    """
+    held = np.minimum(knobs.floats("epilogue_stages", 2) / np.maximum(knobs.floats("c_boxes", 1), 1.0), 1.0)
+    left = elements * (1 - knobs.floats("copies_boxes", 0) * held)
+    if size.c_layout == "column":
+        return _TRANSPOSED_ELEMENT * left
+    early = np.clip(knobs.floats("operand_registers", 0) * _REGISTER_BYTES / size.out_bytes, 0.0, left)
+    return _EARLY_LOADS * (early > 0) + _ROW_ELEMENT * (left - early)
 
 
 def reduction_time(knobs: Columns, constants: dict[str, float]) -> Array:

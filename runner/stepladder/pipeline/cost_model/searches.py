@@ -72,7 +72,9 @@ _USEFUL_WARPGROUP = (
         "or batch > 1 and m * n * result_bits % 128"
     ),
     "epilogue != 'registers' or epilogue_stages == 2",
-    "epilogue_stages <= 2 or epilogue == 'rows'",
+    # A matrix that is added is copied to the boxes of C, as many as there are.
+    "epilogue_stages <= 2 or epilogue == 'rows' or copies_boxes and epilogue_stages <= c_boxes",
+    "epilogue_stages != 3 or copies_boxes",
     "epilogue != 'rows' or epilogue_stages == 1 or block_n * row_bits * products > epilogue_stages * 512",
     "tile_scheduler == 'data_parallel' or tiles > persistent_blocks and tiles % persistent_blocks != 0",
 )

@@ -18,7 +18,7 @@ from stepladder.extension.lib.epilogues.epilogue import (
     thread_row,
 )
 from stepladder.extension.lib.epilogues.operand_boxes import UNIT, OperandBoxes
-from stepladder.extension.lib.epilogues.tma_stores import reduce_add, store_matrices
+from stepladder.extension.lib.epilogues.tma_stores import load_matrices, reduce_add, store_matrices
 from stepladder.extension.lib.threads import WARP, WARPGROUP
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
 from stepladder.mlir import types
@@ -161,15 +161,24 @@ class BoxStore:
         Nothing is created where no operand of the op is such a matrix (`operand_boxes.find_operand`), or the
         accumulator comes from no loop of two steps at least.
         """
-        operand, loop = operand_boxes.find_operand(self.epilogue, self.bytes), operand_boxes.find_loop(self.epilogue)
+        boxes, loop = self._operand_boxes(), operand_boxes.find_loop(self.epilogue)
+        operand = operand_boxes.find_operand(self.epilogue, self.bytes, transposed=boxes.transposed)
         if operand is None or loop is None:
             return
-        boxes = operand_boxes.Boxes(
-            self.rows, self.width, self.bytes, self._permutation, lambda group, number: self._box(group, number, 2)
-        )
         self.operand = OperandBoxes(self.epilogue, operand, boxes, min(self.stages, self.boxes))
         self.operand.create_copies(loop, _FIRST_BARRIER, self._is_leader)
         self.operand.mark(defining_op(self.descriptors[self.height]), self.origin.rank)
+
+    def _operand_boxes(self) -> operand_boxes.Boxes:
+        """Returns the boxes as the copies of an operand need them."""
+        return operand_boxes.Boxes(
+            self.width,
+            self.bytes,
+            lambda number: self.rows,
+            lambda number: (self.epilogue.first_row(), index(number * self.width)),
+            self._permutation,
+            lambda warpgroup, number: self._box(warpgroup, number, 2),
+        )
 
     @contextlib.contextmanager
     def _if_in_c(self, number: int) -> Iterator[None]:
@@ -211,7 +220,7 @@ class BoxStore:
         """
         if self.epilogue.elementwise is None:
             return fragment
-        return ComputedFragment(fragment, self.epilogue, self.result, self.operand and self.operand.load)
+        return ComputedFragment(fragment, self.epilogue, self.result, self.operand and self.operand.pair)
 
     def _begin(self) -> ir.Value:
         """Returns the row of C at which the warpgroup's rows of the tile begin."""
@@ -307,6 +316,40 @@ class BoxStore:
         """Returns what the swizzle XORs the units of a row with."""
         return tma.permutation(row, self.swizzle)
 
+    def _read(
+        self, box: ir.Value, number: int, block: int, coordinates: list[tuple[ir.Value, ir.Value]]
+    ) -> dict[tuple[int, int, int], ir.Value]:
+        """Returns the pairs that a thread writes of box `number`, as its buffer has them, by `OperandBoxes.pairs`.
+
+        Args:
+            box: the buffer.
+            number: of the box.
+            block: the 64 rows, of the warpgroup's, whose pairs are loaded.
+            coordinates: that a thread accesses.
+        """
+        first, pair = number * self.width // MATRIX, ir.VectorType.get([PAIR], self.c_type)
+        pairs: dict[tuple[int, int, int], ir.Value] = {}
+        for position, (row, column) in enumerate(coordinates):
+            own = arith.addi(row, index(MMA_ROWS * block))
+            if self.bytes == 2:
+                places = [(block, first + 2 * position + side, half) for side in (0, 1) for half in (0, 1)]
+                pairs |= zip(places, load_matrices(box, own, column, len(places)))
+                continue
+            for half in (0, 1):
+                own_half = arith.addi(own, index(MATRIX * half))
+                pairs[block, first + position, half] = memory.load_vector(pair, box, own_half, column)
+        return pairs
+
+    def _read_operand(
+        self, box: ir.Value, number: int, block: int, coordinates: list[tuple[ir.Value, ir.Value]]
+    ) -> None:
+        """Creates the loads of an operand in 64 rows of box `number`, if it has one; arguments as for `_read`.
+
+        They precede the stores to these rows: compilers keep the order of loads and stores in the same box.
+        """
+        if self.operand is not None and number < self.operand.count:
+            self.operand.pairs |= self._read(box, number, block, coordinates)
+
     def _write(
         self,
         fragment: AccumulatorFragment,
@@ -321,6 +364,7 @@ class BoxStore:
         parts = self._own_parts() if self.group == WARP else blocks
         for block, part in zip(blocks, parts):
             with self._if_part_in_c(part):
+                self._read_operand(box, number, block, coordinates)
                 for position, (row, column) in enumerate(coordinates):
                     if self.bytes != 2:
                         for half in (0, 1):

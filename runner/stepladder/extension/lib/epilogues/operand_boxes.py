@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from stepladder.extension.lib import memory, threads
-from stepladder.extension.lib.arithmetic import apply, equal, index, integer, times
+from stepladder.extension.lib.arithmetic import apply, equal, index, integer, less_than, times
 from stepladder.extension.lib.control_flow import body_of, bounds_over_k, constant_bounds, create_if, terminator_of
-from stepladder.extension.lib.epilogues.epilogue import MATRIX, PAIR, Epilogue, extents_of, inside, thread_row
+from stepladder.extension.lib.epilogues.epilogue import Epilogue, extents_of, inside
 from stepladder.extension.lib.schedule import move_with_operands
-from stepladder.extension.lib.threads import WARP, WARPGROUP
-from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
+from stepladder.extension.lib.threads import WARPGROUP
 from stepladder.mlir.bindings import arith, ir, nvgpu, nvvm
 from stepladder.mlir.tensor_maps import COPIED_ONCE
 from stepladder.mlir.traverse import producer
@@ -26,17 +26,22 @@ class Boxes:
     """The boxes that a warpgroup stores C from.
 
     Attributes:
-        rows, columns: of a box, in elements.
+        columns: of a box, in elements.
         bytes: of an element.
+        rows: returns the rows of box `number`.
+        origin: creates the row and the column of box `number` in the tile of C.
         permutation: returns what the swizzle XORs the units of a row with.
         box: returns the buffer of a warpgroup and the number of a box.
+        transposed: whether rows of C are columns of the accumulator.
     """
 
-    rows: int
     columns: int
     bytes: int
+    rows: Callable[[int], int]
+    origin: Callable[[int], tuple[ir.Value, ir.Value]]
     permutation: Callable[[ir.Value], ir.Value]
     box: Callable[[ir.Value, int], ir.Value]
+    transposed: bool = False
 
     def column(self, unit: ir.Value, row: ir.Value) -> ir.Value:
         """Returns the column at which a unit of a row begins in the buffer of a box.
@@ -48,7 +53,7 @@ class Boxes:
         return times(arith.xori(unit, self.permutation(row)), UNIT // self.bytes)
 
 
-def find_operand(epilogue: Epilogue, bytes_: int) -> int | None:
+def find_operand(epilogue: Epilogue, bytes_: int, *, transposed: bool) -> int | None:
     """Returns the number of the one operand of an elementwise op that boxes of C can hold; None where there is none.
 
     It is a matrix like C, of its element type, in a buffer of its own, with rows of whole units.
@@ -56,15 +61,17 @@ def find_operand(epilogue: Epilogue, bytes_: int) -> int | None:
     Args:
         epilogue: the epilogue.
         bytes_: of an element of C.
+        transposed: whether rows of C are columns of the accumulator.
     """
     op = epilogue.elementwise
     if op is None or len(op.outputs) != 1 or bytes_ not in _ELEMENT_BYTES:
         return None
-    identity, unknown = ir.AffineMap.get_identity(2), ir.ShapedType.get_dynamic_stride_or_offset()
+    rows_of_c = ir.AffineMap.get_permutation([1, 0] if transposed else [0, 1])
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     candidates = []
     for number in range(op.products, len(op.operands) - 1):
         operand = op.operands[number]
-        if op.maps[number] != identity or memory.viewed(operand) == memory.viewed(epilogue.c_tile):
+        if op.maps[number] != rows_of_c or memory.viewed(operand) == memory.viewed(epilogue.c_tile):
             continue
         type_ = ir.MemRefType(operand.type)
         (pitch, stride), _ = type_.get_strides_and_offset()
@@ -92,6 +99,7 @@ class OperandBoxes:
 
     Attributes:
         count: how many boxes of the matrix are copied, the first ones of a warpgroup's part of the tile.
+        pairs: what is loaded from boxes, by the position in the accumulator, as for `AccumulatorFragment.pair`.
 
     Args:
         epilogue: the epilogue.
@@ -105,6 +113,7 @@ class OperandBoxes:
         self.epilogue, self.boxes, self.count = epilogue, boxes, count
         self.matrix = epilogue.elementwise.operands[operand]
         self.argument = epilogue.elementwise.body.arguments[operand]
+        self.pairs: dict[tuple[int, int, int], ir.Value] = {}
 
     def create_copies(self, loop: ir.Operation, first_barrier: int, is_leader: Callable[[], ir.Value]) -> None:
         """Creates the copies of a tile: one box after the other, evenly over the main loop.
@@ -165,13 +174,17 @@ class OperandBoxes:
         unit = apply(lambda x: ir.AffineExpr.get_mod(x, units), thread)
         to = self.boxes.column(unit, first_row)
         rows, columns = extents_of(self.epilogue.c_tile, self.epilogue.tile_shape)
-        from_ = arith.addi(times(unit, count), index(number * self.boxes.columns))
-        from_ = inside(from_, columns, count)
-        begin = self.epilogue.first_row()
-        for start in range(0, self.boxes.rows, rows_at_once):
+        if self.boxes.transposed:
+            rows, columns = columns, rows
+        begin, first = self.boxes.origin(number)
+        from_ = inside(arith.addi(times(unit, count), first), columns, count)
+        height = self.boxes.rows(number)
+        for start in range(0, height, rows_at_once):
             row = arith.addi(first_row, index(start))
-            source = inside(arith.addi(begin, row), rows, 1)
-            nvgpu.device_async_copy(box, [row, to], self.matrix, [source, from_], count, bypass_l1=True)
+            is_whole = start + rows_at_once <= height
+            with contextlib.nullcontext() if is_whole else create_if(less_than(row, index(height))):
+                source = inside(arith.addi(begin, row), rows, 1)
+                nvgpu.device_async_copy(box, [row, to], self.matrix, [source, from_], count, bypass_l1=True)
 
     def mark(self, descriptor: ir.Operation, rank: int) -> None:
         """Marks C's descriptor where each line of the L2 cache that copies read is read by one of them: a matmul of a
@@ -191,27 +204,14 @@ class OperandBoxes:
         """Creates the wait for the thread's copies, at the current insertion point."""
         nvvm.cp_async_wait_group(0)
 
-    def load(self, block: int, matrix: int, half: int) -> dict[ir.Value, ir.Value]:
-        """Returns what the operand has at the position of a thread's pair, by the argument of the elementwise op's
-        body.
+    def pair(self, block: int, matrix: int, half: int) -> dict[ir.Value, ir.Value]:
+        """Returns what is loaded of the operand at the position of a thread's pair, by the argument of the elementwise
+        op's body.
 
-        Empty for a pair of a box that is not copied.
+        Empty for a pair that is not in `pairs`, of a box that is not copied.
 
         Args:
             block, matrix, half: the position in the accumulator, as for `AccumulatorFragment.pair`.
         """
-        boxes = self.boxes
-        number, in_box = divmod(matrix * MATRIX, boxes.columns)
-        if number >= self.count:
-            return {}
-        lane = apply(lambda t: ir.AffineExpr.get_mod(t, WARP), threads.thread_id())
-        count = UNIT // boxes.bytes
-        own = apply(lambda x: ir.AffineExpr.get_mod(x, 4) * PAIR, lane)
-        unit = apply(lambda x: ir.AffineExpr.get_floor_div(x, count) + in_box // count, own)
-        within = apply(lambda x: ir.AffineExpr.get_mod(x, count), own)
-        row_in_matrix = apply(lambda x: ir.AffineExpr.get_floor_div(x, 4), lane)
-        column = arith.addi(boxes.column(unit, row_in_matrix), within)
-        row = arith.addi(thread_row(), index(MMA_ROWS * block + MATRIX * half))
-        pair = ir.VectorType.get([PAIR], self.epilogue.c_type)
-        box = boxes.box(threads.warpgroup_id(), number)
-        return {self.argument: memory.load_vector(pair, box, row, column)}
+        pair = self.pairs.get((block, matrix, half))
+        return {} if pair is None else {self.argument: pair}

@@ -1,4 +1,4 @@
-"""TMA reductions to global memory, and addresses and matrices in shared memory."""
+"""TMA reductions to global memory, and addresses and matrices of 16-bit elements in shared memory."""
 
 from __future__ import annotations
 
@@ -82,3 +82,27 @@ def store_matrices(
         ir.Attribute.parse("#nvvm.ld_st_matrix_shape<m = 8, n = 8>"),
         ir.Attribute.parse("#nvvm.ld_st_matrix_elt_type<b16>"),
     )
+
+
+def load_matrices(
+    box: ir.Value, row: ir.Value, column: ir.Value, count: int, *, transposed: bool = False
+) -> list[ir.Value]:
+    """Returns the lane's pairs of two or four 8 x 8 matrices of 16-bit elements, by `ldmatrix`: see `store_matrices`.
+
+    Args:
+        box: the buffer.
+        row, column: of the matrix row whose address the lane provides.
+        count: of the matrices.
+        transposed: whether rows of the buffer are columns of the matrices.
+    """
+    pair = ir.VectorType.get([2], ir.MemRefType(box.type).element_type)
+    loaded = ir.Operation.create(
+        "nvgpu.ldmatrix",
+        results=[ir.VectorType.get([count, 2], pair.element_type)],
+        operands=[box, row, column],
+        attributes={
+            "transpose": ir.BoolAttr.get(transposed),
+            "numTiles": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), count),
+        },
+    ).results[0]
+    return [extract(loaded, [number], pair) for number in range(count)]

@@ -1,14 +1,15 @@
 """Stores of accumulators to a transposed C through boxes in shared memory, by TMA."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from stepladder.extension.lib import memory, threads, tma, vectors
 from stepladder.extension.lib.arithmetic import apply, index, times
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.epilogues.box_stores import BoxStore, Part
 from stepladder.extension.lib.epilogues.epilogue import MATRIX, PAIR, AccumulatorFragment
-from stepladder.extension.lib.epilogues.operand_boxes import UNIT
-from stepladder.extension.lib.epilogues.tma_stores import store_matrices
+from stepladder.extension.lib.epilogues.operand_boxes import UNIT, Boxes
+from stepladder.extension.lib.epilogues.tma_stores import load_matrices, store_matrices
 from stepladder.extension.lib.threads import WARP, WARPGROUP
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
 from stepladder.mlir.bindings import arith, ir
@@ -61,7 +62,20 @@ class TransposedBoxStore(BoxStore):
         return number // self._pieces * MMA_ROWS
 
     def copy_operand(self) -> None:
-        """Creates no copies: threads read operands in another order than they write transposed boxes."""
+        """Creates copies of a matrix as `BoxStore` does, of 16-bit elements; others are read in another order than
+        threads write transposed boxes."""
+        if self.bytes == 2 and not memory.has_odd_rows(self.epilogue.c_tile):
+            super().copy_operand()
+
+    def _operand_boxes(self) -> Boxes:
+        """Returns the boxes as the copies of an operand need them."""
+
+        def origin(number: int) -> tuple[ir.Value, ir.Value]:
+            row, column = self._starts(number)
+            return column(), row()
+
+        boxes = super()._operand_boxes()
+        return replace(boxes, rows=self._rows_of, origin=origin, transposed=True)
 
     def _starts(self, number: int) -> tuple[Callable[[], ir.Value], Callable[[], ir.Value]]:
         """Returns what creates the row and the column of the tile at which box `number` begins."""
@@ -122,6 +136,24 @@ class TransposedBoxStore(BoxStore):
                 coordinates.append((arith.addi(part, in_matrix), arith.addi(times(unit, UNIT // 4), within)))
         return coordinates
 
+    def _read(
+        self, box: ir.Value, number: int, block: int, coordinates: list[tuple[ir.Value, ir.Value]]
+    ) -> dict[tuple[int, int, int], ir.Value]:
+        """Returns the pairs that a thread writes of box `number`, as its buffer has them: see `BoxStore`."""
+        ((row, column),) = coordinates
+        before = self._first_column(number) // MATRIX
+        pairs: dict[tuple[int, int, int], ir.Value] = {}
+        for first, sides in self._matrices(number):
+            places = [(block, before + matrix, half) for matrix in sides for half in (0, 1)]
+            own = arith.addi(row, index(MATRIX * first))
+            pairs |= zip(places, load_matrices(box, own, column, len(places), transposed=True))
+        return pairs
+
+    def _matrices(self, number: int) -> list[tuple[int, range]]:
+        """Returns the matrices of box `number` that an instruction stores, side by side, with the first of each."""
+        count = self._rows_of(number) // MATRIX
+        return [(first, range(first, min(first + 2, count))) for first in range(0, count, 2)]
+
     def _write(
         self,
         fragment: AccumulatorFragment,
@@ -132,10 +164,10 @@ class TransposedBoxStore(BoxStore):
         """Writes the part of 64 rows of the tile that box `number` has to its buffer, transposed."""
         matrices, source = self._rows_of(number) // MATRIX, self.stored_fragment(fragment)
         rows, before = number // self._pieces, self._first_column(number) // MATRIX
+        self._read_operand(box, number, rows, coordinates)
         if self.bytes == 2:
             ((row, column),) = coordinates
-            for first in range(0, matrices, 2):
-                sides = range(first, min(first + 2, matrices))
+            for first, sides in self._matrices(number):
                 pairs = [source.pair(rows, before + matrix, half) for matrix in sides for half in (0, 1)]
                 store_matrices(box, arith.addi(row, index(MATRIX * first)), column, pairs, transposed=True)
             return
