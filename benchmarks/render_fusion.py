@@ -318,6 +318,8 @@ REGIONS: dict[str, Callable[[], str]] = {
     "drawn forms fifth": lambda: drawn_forms_table("drawn_forms_fifth"),
     "drawn forms seventh": lambda: drawn_forms_table("drawn_forms_seventh"),
     "drawn forms eighth": lambda: drawn_forms_table("drawn_forms_eighth"),
+    "fused added": lambda: fused_table("fused_added"),
+    "drawn forms added": lambda: drawn_forms_table("drawn_forms_added"),
     "drawn forms ninth": lambda: drawn_forms_table("drawn_forms_ninth"),
     "drawn forms sixth": lambda: drawn_forms_table("drawn_forms_sixth"),
     "batch triggers": batch_triggers_table,

@@ -32,7 +32,7 @@ _PAIR_ELEMENT_NS = 1.2
 _ELEMENT, _LOADED_ELEMENT, _LOADED_AT_ONCE = 0.005, 0.065, 4
 # The same for one of a matrix that TMA stores of a transposed C and of a row-major one load in between, where the boxes
 # of C do not hold it; and for all that are loaded to registers before the last MMA ends. Source:
-# docs/results/forms_added.json.
+# docs/results/added_matrices.json.
 _TRANSPOSED_ELEMENT, _ROW_ELEMENT, _EARLY_LOADS = 0.016, 0.018, 0.3
 # Splits of a tile in global memory for which no block waits longer than for its own.
 _OVERLAPPED_SPLITS = 12
