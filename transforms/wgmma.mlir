@@ -118,8 +118,8 @@ module attributes {transform.with_named_sequence} {
         boxes_of_rows = "block_n * c_bits // 8 // box_bytes",
         boxes_of_columns = "staged_m // tile_warpgroups // 64 * ((block_n + 63) // 64)",
         c_boxes = "boxes_of_columns if c_layout == 'column' else boxes_of_rows",
-        // One matrix that the epilogue reads fits in the boxes of a single result.
-        holds_matrix = "read_matrices == 1 and results == 1 and (c_layout == 'row' or c_bits == 16)",
+        // A matrix that the epilogue reads, C itself too, fits in the boxes of a single result.
+        holds_matrix = "read_matrices > 0 and results == 1 and (c_layout == 'row' or c_bits == 16)",
         copies_boxes = "copies_operand and is_tma and holds_matrix",
         result_box_bytes = "box_columns * 64 * 4 if c_layout == 'column' else staged_m // tile_warpgroups * 128",
         result_tile_bytes = "box_tile_bytes + (results - 1) * result_box_bytes",

@@ -6,6 +6,7 @@ from epilogue_payloads import payload
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.matmul import EmulatedExecutor
 from stepladder.payload import reference_export
+from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
@@ -37,6 +38,15 @@ CASES = {
     "stores by warps": ({**TILES, "block_m": 128, "store_threads": 32, "epilogue_stages": 1}, (200, 88, 72), "f32"),
 }
 KINDS = {"bf16": "add_matrix_bf16", "f32": "add_matrix"}
+# The same for C = AB + C: the matrix is C.
+ADDED_TO = {
+    "both boxes": ({**TILES, "block_n": 128}, (128, 128, 96)),
+    "edges": ({**TILES, "consumer_warpgroups": 2, "block_m": 128, "block_n": 64}, (200, 88, 72)),
+    "a warpgroup without rows": ({**TILES, "consumer_warpgroups": 2, "block_m": 128, "block_n": 64}, (40, 72, 96)),
+    "stores by warps": ({**TILES, "block_m": 128, "store_threads": 32, "epilogue_stages": 1}, (200, 88, 72)),
+    "transposed edges": ({**SWAPPED, "block_n": 40, "block_m": 128, "consumer_warpgroups": 2}, (84, 40, 96)),
+    "transposed, ping-pong": ({**SWAPPED, "block_n": 88, "schedule": "pingpong", "epilogue_stages": 3}, (264, 128, 64)),
+}
 
 
 def checked(case: str, without: str = "") -> tuple[bool, set[str]]:
@@ -47,7 +57,17 @@ def checked(case: str, without: str = "") -> tuple[bool, set[str]]:
         without: an op that is left out of the IR, each time that it occurs.
     """
     knobs, sizes, stored = CASES[case]
-    text = payload(KINDS[stored], *sizes, stored=stored)
+    return checked_text(payload(KINDS[stored], *sizes, stored=stored), knobs, without)
+
+
+def checked_text(text: str, knobs: dict[str, int | str | bool], without: str = "") -> tuple[bool, set[str]]:
+    """Returns the same for a payload.
+
+    Args:
+        text: of the payload.
+        knobs: of the kernel.
+        without: as for `checked`.
+    """
     with mlir_context():
         run = run_pipeline(text, "p.mlir", Request("wgmma", knobs, through=STEP))
         expected = reference_export.export(parse_payload(text, "p.mlir"), run.matmul.roles)
@@ -81,3 +101,37 @@ def test_right_from_boxes(case: str) -> None:
 def test_a_wait_that_is_left_out_is_found(case: str, without: str) -> None:
     _, found = checked(case, without)
     assert found
+
+
+@pytest.mark.parametrize("case", ADDED_TO)
+def test_c_itself_is_copied_to_its_boxes(case: str) -> None:
+    knobs, sizes = ADDED_TO[case]
+    text = matmul_text(*sizes, a_type="bf16", b_type="bf16", c_type="bf16", accumulate=True)
+    assert checked_text(text, knobs) == (True, set())
+
+
+def test_one_of_two_matrices_is_copied() -> None:
+    tensor = "tensor<128x128xbf16>"
+    body = """    %h = arith.extf %d : bf16 to f32
+      %f = arith.extf %g : bf16 to f32
+      %t = arith.mulf %x, %f : f32
+      %s = arith.addf %t, %h : f32
+      %r = arith.truncf %s : f32 to bf16
+      linalg.yield %r : bf16"""
+    text = f"""#id = affine_map<(i, j) -> (i, j)>
+func.func @matmul(%A: tensor<128x96xbf16>, %B: tensor<96x128xbf16>, %D: {tensor}, %G: {tensor}) -> {tensor} {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<128x128xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<128x128xf32>) -> tensor<128x128xf32>
+  %p = linalg.matmul ins(%A, %B : tensor<128x96xbf16>, tensor<96x128xbf16>) outs(%z : tensor<128x128xf32>)
+      -> tensor<128x128xf32>
+  %o = tensor.empty() : {tensor}
+  %q = linalg.generic {{indexing_maps = [#id, #id, #id, #id], iterator_types = ["parallel", "parallel"]}}
+      ins(%p, %D, %G : tensor<128x128xf32>, {tensor}, {tensor}) outs(%o : {tensor}) {{
+    ^bb0(%x: f32, %d: bf16, %g: bf16, %out: bf16):
+  {body}
+  }} -> {tensor}
+  return %q : {tensor}
+}}
+"""
+    assert checked_text(text, {**TILES, "block_n": 128}) == (True, set())

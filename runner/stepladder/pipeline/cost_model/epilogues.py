@@ -154,22 +154,21 @@ def elementwise_time(knobs: Columns, size: Size) -> Array:
         return _ELEMENT * elements
     from_registers = _LOADED_ELEMENT * np.maximum(0.0, elements - _LOADED_AT_ONCE)
     by_tma = knobs.equals("epilogue", "tma", "registers")
-    read_time = size.read_matrices * np.where(by_tma, _loading_time(knobs, size, elements), from_registers)
+    held = np.minimum(knobs.floats("epilogue_stages", 2) / np.maximum(knobs.floats("c_boxes", 1), 1.0), 1.0)
+    left = (size.read_matrices - knobs.floats("copies_boxes", 0) * held) * elements
+    read_time = np.where(by_tma, _loading_time(knobs, size, left), size.read_matrices * from_registers)
     return _ELEMENT * elements + read_time
 
 
-def _loading_time(knobs: Columns, size: Size, elements: Array) -> Array:
-    """Returns the time in which a thread loads its elements of a matrix, with stores by TMA, in microseconds. Those
-    that were copied to boxes of C during the main loop take none; of a row-major C, as many as registers hold are
-    loaded before the last MMA ends.
+def _loading_time(knobs: Columns, size: Size, left: Array) -> Array:
+    """Returns the time in which a thread loads its elements of matrices, with stores by TMA, in microseconds. Of a
+    row-major C, as many as registers hold are loaded before the last MMA ends.
 
     Args:
-        knobs: with the buffers of the epilogue.
+        knobs: with the tile and the schedule.
         size: of the product, with the layout of C.
-        elements: of a thread.
+        left: elements that were not copied to boxes of C during the main loop.
     """
-    held = np.minimum(knobs.floats("epilogue_stages", 2) / np.maximum(knobs.floats("c_boxes", 1), 1.0), 1.0)
-    left = elements * (1 - knobs.floats("copies_boxes", 0) * held)
     if size.c_layout == "column":
         return _TRANSPOSED_ELEMENT * left
     early = np.clip(knobs.floats("operand_registers", 0) * _REGISTER_BYTES / size.out_bytes, 0.0, left)

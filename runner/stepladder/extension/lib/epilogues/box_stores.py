@@ -158,14 +158,17 @@ class BoxStore:
     def copy_operand(self) -> None:
         """Creates copies of a matrix that the elementwise op reads to the first boxes, during the main loop.
 
-        Nothing is created where no operand of the op is such a matrix (`operand_boxes.find_operand`), or the
+        Nothing is created where no operand of the op is such a matrix (`operand_boxes.find_matrix`), or the
         accumulator comes from no loop of two steps at least.
         """
         boxes, loop = self._operand_boxes(), operand_boxes.find_loop(self.epilogue)
-        operand = operand_boxes.find_operand(self.epilogue, self.bytes, transposed=boxes.transposed)
-        if operand is None or loop is None:
+        if loop is None:
             return
-        self.operand = OperandBoxes(self.epilogue, operand, boxes, min(self.stages, self.boxes))
+        with ir.InsertionPoint(self.epilogue.consumer), self.epilogue.consumer.location:
+            matrix = operand_boxes.find_matrix(self.epilogue, self.bytes, self._tile, transposed=boxes.transposed)
+        if matrix is None:
+            return
+        self.operand = OperandBoxes(self.epilogue, matrix, boxes, min(self.stages, self.boxes))
         self.operand.create_copies(loop, _FIRST_BARRIER, self._is_leader)
         self.operand.mark(defining_op(self.descriptors[self.height]), self.origin.rank)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from stepladder.extension.lib import memory, threads
@@ -53,32 +53,56 @@ class Boxes:
         return times(arith.xori(unit, self.permutation(row)), UNIT // self.bytes)
 
 
-def find_operand(epilogue: Epilogue, bytes_: int, *, transposed: bool) -> int | None:
-    """Returns the number of the one operand of an elementwise op that boxes of C can hold; None where there is none.
+@dataclass(frozen=True)
+class Matrix:
+    """A matrix that an elementwise op reads, in the rows and columns of C.
 
-    It is a matrix like C, of its element type, in a buffer of its own, with rows of whole units.
+    Attributes:
+        view: the part that the tile reads.
+        argument: of the op's body, for its elements.
+        is_c: whether it is C itself, which the op overwrites.
+    """
+
+    view: ir.Value
+    argument: ir.Value
+    is_c: bool = False
+
+
+def find_matrix(
+    epilogue: Epilogue, bytes_: int, create_c_tile: Callable[[], ir.Value], *, transposed: bool
+) -> Matrix | None:
+    """Returns the first operand of an elementwise op that boxes of C can hold; None where there is none.
+
+    It is C, or a matrix like it, of its element type, in a buffer of its own; its rows have whole units.
 
     Args:
         epilogue: the epilogue.
         bytes_: of an element of C.
+        create_c_tile: returns the view of C whose rows are rows of C.
         transposed: whether rows of C are columns of the accumulator.
     """
     op = epilogue.elementwise
     if op is None or len(op.outputs) != 1 or bytes_ not in _ELEMENT_BYTES:
         return None
     rows_of_c = ir.AffineMap.get_permutation([1, 0] if transposed else [0, 1])
-    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
-    candidates = []
-    for number in range(op.products, len(op.operands) - 1):
-        operand = op.operands[number]
-        if op.maps[number] != rows_of_c or memory.viewed(operand) == memory.viewed(epilogue.c_tile):
-            continue
-        type_ = ir.MemRefType(operand.type)
-        (pitch, stride), _ = type_.get_strides_and_offset()
-        has_whole_units = pitch != unknown and pitch * bytes_ % UNIT == 0
-        if type_.element_type == epilogue.c_type and stride == 1 and has_whole_units:
-            candidates.append(number)
-    return candidates[0] if len(candidates) == 1 else None
+    *arguments, old_c = list(op.body.arguments)[op.products :]
+    operands = list(zip(op.operands[op.products :], op.maps[op.products :], arguments))
+    matrices = [
+        Matrix(operand, argument)
+        for operand, map_, argument in operands
+        if map_ == rows_of_c and memory.viewed(operand) != memory.viewed(epilogue.c_tile)
+    ]
+    if list(old_c.uses):
+        matrices.append(Matrix(create_c_tile(), old_c, is_c=True))
+    return next((matrix for matrix in matrices if _has_whole_units(matrix.view, epilogue.c_type, bytes_)), None)
+
+
+def _has_whole_units(view: ir.Value, element: ir.Type, bytes_: int) -> bool:
+    """Tells whether a view has elements of a type, in rows of whole units that are side by side."""
+    type_ = ir.MemRefType(view.type)
+    (pitch, stride), _ = type_.get_strides_and_offset()
+    is_known = pitch != ir.ShapedType.get_dynamic_stride_or_offset()
+    return type_.element_type == element and stride == 1 and is_known and pitch * bytes_ % UNIT == 0
 
 
 def find_loop(epilogue: Epilogue) -> ir.Operation | None:
@@ -103,16 +127,13 @@ class OperandBoxes:
 
     Args:
         epilogue: the epilogue.
-        operand: index of the operand of its elementwise op.
+        matrix: the matrix (`find_matrix`).
         boxes: that C is stored from.
         count: the attribute.
     """
 
-    def __init__(self, epilogue: Epilogue, operand: int, boxes: Boxes, count: int) -> None:
-        assert epilogue.elementwise is not None
-        self.epilogue, self.boxes, self.count = epilogue, boxes, count
-        self.matrix = epilogue.elementwise.operands[operand]
-        self.argument = epilogue.elementwise.body.arguments[operand]
+    def __init__(self, epilogue: Epilogue, matrix: Matrix, boxes: Boxes, count: int) -> None:
+        self.epilogue, self.matrix, self.boxes, self.count = epilogue, matrix, boxes, count
         self.pairs: dict[tuple[int, int, int], ir.Value] = {}
 
     def create_copies(self, loop: ir.Operation, first_barrier: int, is_leader: Callable[[], ir.Value]) -> None:
@@ -126,7 +147,7 @@ class OperandBoxes:
             first_barrier: number of the first warpgroup's named barrier.
             is_leader: creates the condition of the threads that issue TMA stores.
         """
-        for value in (self.matrix, self.epilogue.store.operands[1], self.epilogue.c_tile):
+        for value in (self.matrix.view, self.epilogue.store.operands[1], self.epilogue.c_tile):
             view = producer(value)
             if view is not None and view.block == loop.block and loop.is_before_in_block(view):
                 move_with_operands(view, loop)
@@ -139,7 +160,8 @@ class OperandBoxes:
                     if 0 in numbers:
                         self._wait_for_boxes(warpgroup, first_barrier, is_leader)
                     for number in numbers:
-                        self._copy(number, self.boxes.box(warpgroup, number))
+                        with self._if_in_matrix(number):
+                            self._copy(number, self.boxes.box(warpgroup, number))
                     nvvm.cp_async_commit_group()
 
     def _places(self, steps: int) -> dict[int, list[int]]:
@@ -173,9 +195,7 @@ class OperandBoxes:
         first_row = apply(lambda x: ir.AffineExpr.get_floor_div(x, units), thread)
         unit = apply(lambda x: ir.AffineExpr.get_mod(x, units), thread)
         to = self.boxes.column(unit, first_row)
-        rows, columns = extents_of(self.epilogue.c_tile, self.epilogue.tile_shape)
-        if self.boxes.transposed:
-            rows, columns = columns, rows
+        rows, columns = self._extents()
         begin, first = self.boxes.origin(number)
         from_ = inside(arith.addi(times(unit, count), first), columns, count)
         height = self.boxes.rows(number)
@@ -184,20 +204,39 @@ class OperandBoxes:
             is_whole = start + rows_at_once <= height
             with contextlib.nullcontext() if is_whole else create_if(less_than(row, index(height))):
                 source = inside(arith.addi(begin, row), rows, 1)
-                nvgpu.device_async_copy(box, [row, to], self.matrix, [source, from_], count, bypass_l1=True)
+                nvgpu.device_async_copy(box, [row, to], self.matrix.view, [source, from_], count, bypass_l1=True)
+
+    def _extents(self) -> list[ir.Value | None]:
+        """Returns the rows and columns of C in the tile; None where all are."""
+        extents = extents_of(self.epilogue.c_tile, self.epilogue.tile_shape)
+        return extents[::-1] if self.boxes.transposed else extents
+
+    @contextlib.contextmanager
+    def _if_in_matrix(self, number: int) -> Iterator[None]:
+        """Sets the insertion point to where box `number` has elements of C, if C is what is copied: the row that would
+        be copied for others may be written by another warpgroup at the same time."""
+        with contextlib.ExitStack() as conditions:
+            for start, extent in zip(self.boxes.origin(number), self._extents()) if self.matrix.is_c else ():
+                if extent is not None:
+                    conditions.enter_context(create_if(less_than(start, extent)))
+            yield
 
     def mark(self, descriptor: ir.Operation, rank: int) -> None:
-        """Marks C's descriptor where each line of the L2 cache that copies read is read by one of them: a matmul of a
-        batch may read the same matrix as others.
+        """Marks C's descriptor where each line of the L2 cache that copies read is read by one of them, and not written
+        after that: a matmul of a batch may read the same matrix as others.
 
         Args:
             descriptor: the op that creates it.
             rank: of C, with its batch.
         """
-        matrix_type = ir.MemRefType(memory.viewed(self.matrix).type)
-        (pitch, _), _ = ir.MemRefType(self.matrix.type).get_strides_and_offset()
+        matrix_type = ir.MemRefType(memory.viewed(self.matrix.view).type)
+        (pitch, _), _ = ir.MemRefType(self.matrix.view.type).get_strides_and_offset()
         widths = (self.boxes.columns, pitch)
-        if matrix_type.rank == rank and all(width * self.boxes.bytes % _LINE == 0 for width in widths):
+        if (
+            not self.matrix.is_c
+            and matrix_type.rank == rank
+            and all(width * self.boxes.bytes % _LINE == 0 for width in widths)
+        ):
             descriptor.attributes[COPIED_ONCE] = ir.UnitAttr.get()
 
     def create_wait(self) -> None:
@@ -214,4 +253,4 @@ class OperandBoxes:
             block, matrix, half: the position in the accumulator, as for `AccumulatorFragment.pair`.
         """
         pair = self.pairs.get((block, matrix, half))
-        return {} if pair is None else {self.argument: pair}
+        return {} if pair is None else {self.matrix.argument: pair}
