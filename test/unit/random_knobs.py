@@ -97,7 +97,7 @@ def few_rows(drawn: random.Random) -> dict[str, KnobValue]:
         "block_k": drawn.choice((16, 32, 64, 128)),
         "stages": drawn.randrange(1, 7),
         "consumer_warpgroups": drawn.choice((1, 1, 2)),
-        "epilogue_stages": drawn.choice((1, 2, 4)),
+        "epilogue_stages": drawn.choice((1, 2, 3, 4)),
     }
     if drawn.random() < 0.5:
         knobs |= {"split_k": drawn.randrange(2, 9), "persistent_blocks": 0, "epilogue": "registers"}

@@ -35,6 +35,8 @@ CASES = {
         "bf16",
     ),
     "transposed edges": ({**SWAPPED, "block_n": 40, "schedule": "pingpong"}, (84, 72, 96), "bf16"),
+    "a tile without rows": ({**TILES, "persistent_blocks": 8, "cluster_m": 2}, (264, 72, 96), "bf16"),
+    "transposed, a tile without rows": ({**SWAPPED, "persistent_blocks": 8, "cluster_m": 4}, (72, 264, 96), "bf16"),
     "stores by warps": ({**TILES, "block_m": 128, "store_threads": 32, "epilogue_stages": 1}, (200, 88, 72), "f32"),
 }
 KINDS = {"bf16": "add_matrix_bf16", "f32": "add_matrix"}

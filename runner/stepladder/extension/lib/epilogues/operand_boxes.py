@@ -184,7 +184,7 @@ class OperandBoxes:
         nvvm.barrier(barrier_id=barrier, number_of_threads=integer(WARPGROUP, 32))
 
     def _copy(self, number: int, box: ir.Value) -> None:
-        """Creates the copies of a box, whose units the threads take in turn.
+        """Creates the copies of a box with elements of C, whose units the threads take in turn.
 
         Beyond the edges of C, the last row and the last unit are copied.
         """
@@ -213,10 +213,10 @@ class OperandBoxes:
 
     @contextlib.contextmanager
     def _if_in_matrix(self, number: int) -> Iterator[None]:
-        """Sets the insertion point to where box `number` has elements of C, if C is what is copied: the row that would
-        be copied for others may be written by another warpgroup at the same time."""
+        """Sets the insertion point to where box `number` has elements of C: no row of a tile that only fills up a
+        cluster is in the matrix, and what is copied of C for other boxes, another warpgroup may write."""
         with contextlib.ExitStack() as conditions:
-            for start, extent in zip(self.boxes.origin(number), self._extents()) if self.matrix.is_c else ():
+            for start, extent in zip(self.boxes.origin(number), self._extents()):
                 if extent is not None:
                     conditions.enter_context(create_if(less_than(start, extent)))
             yield
