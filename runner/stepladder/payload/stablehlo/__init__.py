@@ -140,8 +140,8 @@ def _refuse_left(module: ir.Module) -> None:
     left = [op for op in walk(module) if op.name.startswith("stablehlo.")]
     if left:
         first = min(left, key=lambda op: op.name == "stablehlo.return")  # others before the ends of their functions
-        called = f" of @{_target(first)}" if first.name == _CALL else ""
-        raise StepladderError(f"'{first.name}'{called} is not lowered to linalg", location=location_text(first.location))
+        name = f"'{first.name}'" + (f" of @{_target(first)}" if first.name == _CALL else "")
+        raise StepladderError(f"{name} is not lowered to linalg", location=location_text(first.location))
     for op in walk(module, "builtin.unrealized_conversion_cast"):  # of arguments and results
         raise StepladderError(
             f"StableHLO is not lowered to linalg: a cast of {op.operands[0].type} to {op.results[0].type} is left",
