@@ -104,3 +104,31 @@ def test_weights_of_experts_are_read_where_they_are(
     shapes = ([sizes[axis] for axis in item] for item in axes.partition("->")[0].split(","))
     x, w = (rng.integers(-2, 3, shape).astype(np.float16) for shape in shapes)
     np.testing.assert_array_equal(np.asarray(kernel(x, w)), exact(x, w, axes))
+
+
+@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
+@pytest.mark.parametrize(
+    "axes, sizes, batch",
+    [
+        ("qhd,td->hqt", {}, 4),
+        ("hqt,td->qhd", {}, 4),
+        ("td,qhd->thq", {}, 4),
+        ("qghd,dt->ghqt", {}, 8),
+        ("qhd,td->hqt", {"q": 20, "h": 24}, 20),  # the larger matrices are those of 24 heads
+        ("qhd,td->hqt", {"q": 12}, None),  # few rows: one matmul of copied queries
+        ("qhd,td->hqt", {"t": 520}, None),
+        ("qghd,td->hgqt", {}, None),  # three groups
+    ],
+)
+def test_heads_that_share_keys_are_a_batch(axes: str, sizes: dict[str, int], batch: int | None, target: str) -> None:
+    """The queries of each head are read where they are, and results of each are written where the heads are merged."""
+    sizes = {"q": 40, "h": 4, "g": 2, "t": 24, "d": 32} | sizes
+    kernel = stepladder.compile(contraction(axes, sizes), target=target, device="emulator")
+    assert isinstance(kernel, stepladder.Kernel) == (batch is not None)
+    if isinstance(kernel, stepladder.Kernel):
+        assert kernel.manifest.problem.batch == batch
+        assert not kernel.manifest.front
+    rng = np.random.default_rng(0)
+    shapes = ([sizes[axis] for axis in item] for item in axes.partition("->")[0].split(","))
+    x, y = (rng.integers(-2, 3, shape).astype(np.float16) for shape in shapes)
+    np.testing.assert_array_equal(np.asarray(kernel(x, y)), exact(x, y, axes))
