@@ -3,6 +3,7 @@ them."""
 
 import itertools
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -46,6 +47,24 @@ def test_other_elements_and_rows_are_copied(
     kind = {"f32": np.float32, "f16": np.float16}[element]
     x, y = (rng.integers(-2, 3, [SIZES[axis] for axis in axes]).astype(kind) for axes in (a, "bkn"))
     np.testing.assert_array_equal(np.asarray(function(x, y)), exact(x, y, f"{a},bkn->bmn"))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize(
+    "axes, kernels",
+    [("mbk,nbk->bmn", {"sm_80": 1, "sm_90a": 1}), ("cmbk,cnbk->cbmn", {"sm_80": 1, "sm_90a": 1})]
+    + [("mbk,bkn->bmn", {"sm_80": 1, "sm_90a": 2})],  # B is not along k
+)
+def test_elements_of_8_bits_along_k(axes: str, kernels: dict[str, int], target: str) -> None:
+    """Sums over blocks of k, which have scales of their own, of fp8: `wgmma` reads the blocks where they are."""
+    sizes = SIZES | {"c": 2, "k": 32}
+    function = stepladder.compile(contraction(axes, sizes, "f8E4M3FN"), target=target, device="emulator")
+    assert isinstance(function, stepladder.Function)
+    assert len(function.manifest.launches) == kernels[target]
+    rng = np.random.default_rng(0)
+    shapes = ([sizes[axis] for axis in item] for item in axes.partition("->")[0].split(","))
+    x, y = (rng.integers(-2, 3, shape).astype(ml_dtypes.float8_e4m3fn) for shape in shapes)
+    np.testing.assert_array_equal(np.asarray(function(x, y)), exact(x, y, axes))
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
