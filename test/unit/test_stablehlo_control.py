@@ -327,3 +327,17 @@ def test_calls_that_annotate_a_tensor_are_the_tensor() -> None:
     with pytest.raises(stepladder.StepladderError, match=r"'stablehlo\.custom_call' of @other is not") as caught:
         _called(ANNOTATED.replace("@Sharding", "@other"), x, w)
     assert (caught.value.location or "").startswith("payload:3")
+
+
+def test_complex_numbers_are_refused() -> None:
+    text = """func.func @main(%x: tensor<8x16xcomplex<f32>>, %w: tensor<16x8xcomplex<f32>>)
+    -> tensor<8x8xcomplex<f32>> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+    : (tensor<8x16xcomplex<f32>>, tensor<16x8xcomplex<f32>>) -> tensor<8x8xcomplex<f32>>
+  return %0 : tensor<8x8xcomplex<f32>>
+}
+"""
+    with pytest.raises(stepladder.StepladderError, match="a value of complex numbers") as caught:
+        stepladder.compile(text, device="emulator", target="sm_80")
+    assert (caught.value.location or "").startswith("payload:3")
+    assert "real and imaginary parts" in caught.value.notes[0]

@@ -12,6 +12,7 @@ import re
 from stepladder.mlir.bindings import PREFIX, ir, passmanager
 from stepladder.mlir.diagnostics import from_error, location_text, name_payload
 from stepladder.mlir.traverse import walk
+from stepladder.mlir.types import element_of
 from stepladder.payload.arguments import ALIAS
 from stepladder.payload.stablehlo import (
     algorithms,
@@ -136,12 +137,20 @@ def _is_annotation(call: ir.Operation) -> bool:
 
 
 def _refuse_left(module: ir.Module) -> None:
-    """Refuses ops of StableHLO that the passes left, and casts between its types and others."""
+    """Refuses ops of StableHLO that the passes left, complex numbers, and casts between its types and others."""
     left = [op for op in walk(module) if op.name.startswith("stablehlo.")]
     if left:
         first = min(left, key=lambda op: op.name == "stablehlo.return")  # others before the ends of their functions
         name = f"'{first.name}'" + (f" of @{_target(first)}" if first.name == _CALL else "")
         raise StepladderError(f"{name} is not lowered to linalg", location=location_text(first.location))
+    for op in walk(module):
+        of_complex = [value.type for value in op.results if isinstance(element_of(value.type), ir.ComplexType)]
+        if of_complex:
+            raise StepladderError(
+                f"a value of complex numbers, {of_complex[0]}",
+                location=location_text(op.location),
+                notes=["accepted: real and imaginary parts, in tensors of their own"],
+            )
     for op in walk(module, "builtin.unrealized_conversion_cast"):  # of arguments and results
         raise StepladderError(
             f"StableHLO is not lowered to linalg: a cast of {op.operands[0].type} to {op.results[0].type} is left",
