@@ -125,6 +125,50 @@ func.func @kept(%arg0: tensor<8xf32>, %arg1: tensor<2xf32>) -> (tensor<8xf32>, t
 
 // -----
 
+// A factor that is repeated for each head is read where it is extracted, by however many ops, and so is a wider one. An
+// op that another one than an extraction reads too stays for that.
+// CHECK-LABEL: func.func @repeated(
+// CHECK-SAME: [[factors:%.+]]: tensor<8xf16>
+// CHECK: [[wide:%.+]] = linalg.generic {{.*}} ins([[factors]] : tensor<8xf16>) outs({{.*}} : tensor<8xf32>)
+// CHECK: linalg.generic {{.*}} outs({{.*}} : tensor<4x8xf32>)
+// CHECK: [[j:%.+]] = linalg.index 1
+// CHECK: [[x:%.+]] = tensor.extract [[factors]][[[j]]]
+// CHECK: [[y:%.+]] = arith.extf [[x]]
+// CHECK: arith.mulf
+// CHECK-NOT: linalg.generic
+// CHECK: return {{.*}}, [[wide]]
+#one = affine_map<(i) -> (i)>
+#half = affine_map<(i, j) -> (i, j)>
+func.func @repeated(%factors: tensor<8xf16>) -> (tensor<4x8xf32>, tensor<8xf32>) attributes {has_stages} {
+  %c0 = arith.constant 0 : index
+  %0 = tensor.empty() : tensor<8xf32>
+  %wide = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+      ins(%factors : tensor<8xf16>) outs(%0 : tensor<8xf32>) {
+  ^bb0(%x: f16, %out: f32):
+    %v = arith.extf %x : f16 to f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  %1 = tensor.empty() : tensor<4x8xf32>
+  %heads = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j)>, #half],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%wide : tensor<8xf32>) outs(%1 : tensor<4x8xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    linalg.yield %x : f32
+  } -> tensor<4x8xf32>
+  %y = linalg.generic {indexing_maps = [#half], iterator_types = ["parallel", "parallel"]} outs(%1 : tensor<4x8xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %a = tensor.extract %heads[%i, %j] : tensor<4x8xf32>
+    %b = tensor.extract %heads[%i, %c0] : tensor<4x8xf32>
+    %v = arith.mulf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<4x8xf32>
+  return %y, %wide : tensor<4x8xf32>, tensor<8xf32>
+}
+
+// -----
+
 // Ops that extract what other extracting ops make are one op, which computes the element at the composed place.
 // CHECK-LABEL: func.func @chain(
 // CHECK-SAME: [[values:%.+]]: tensor<8x8xf32>

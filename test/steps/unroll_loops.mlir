@@ -117,3 +117,11 @@ func.func @nest(%x: tensor<4xf32>) -> tensor<4xf32> {
   }
   return %y : tensor<4xf32>
 }
+
+// -----
+
+// expected-error@+1 {{tc.unroll_loops: argument 1 is memref<4xf32>; accepted: functions on tensors}}
+func.func @on_buffers(%x: tensor<4xf32>, %y: memref<4xf32>) {
+  linalg.exp ins(%y : memref<4xf32>) outs(%y : memref<4xf32>)
+  return
+}

@@ -41,6 +41,37 @@ def test_magnitudes_of_bytes() -> None:
     assert np.array_equal(stepladder.compile(text, device="emulator", target="sm_80")(n), np.abs(n))
 
 
+LOOKED_UP = """func.func @f(%n: tensor<40xi8>, %w: tensor<40xi32>, %table: tensor<256xf32>)
+    -> (tensor<40xf32>, tensor<40xi8>) {
+  %e = tensor.empty() : tensor<40xf32>
+  %c = tensor.empty() : tensor<40xi8>
+  %r:2 = linalg.generic {indexing_maps = [#map, #map, #map, #map], iterator_types = ["parallel"]}
+      ins(%n, %w : tensor<40xi8>, tensor<40xi32>) outs(%e, %c : tensor<40xf32>, tensor<40xi8>) {
+  ^bb0(%i: i8, %k: i32, %out: f32, %low: i8):
+    %place = arith.index_castui %i : i8 to index
+    %x = tensor.extract %table[%place] : tensor<256xf32>
+    %wide = arith.index_castui %k : i32 to index
+    %three = arith.constant 3 : index
+    %third = arith.divui %wide, %three : index
+    %bits = arith.index_castui %third : index to i8
+    linalg.yield %x, %bits : f32, i8
+  } -> (tensor<40xf32>, tensor<40xi8>)
+  return %r#0, %r#1 : tensor<40xf32>, tensor<40xi8>
+}
+""".replace("#map", "affine_map<(i) -> (i)>")
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_indices_without_a_sign() -> None:
+    """Bytes of quantized weights look up their values; an index keeps its low bits."""
+    rng = np.random.default_rng(0)
+    n, wide = rng.integers(-128, 128, 40).astype(np.int8), rng.integers(-(1 << 31), 1 << 31, 40).astype(np.int32)
+    table = rng.standard_normal(256).astype(np.float32)
+    values, low = stepladder.compile(LOOKED_UP, device="emulator", target="sm_80")(n, wide, table)
+    np.testing.assert_array_equal(values, table[n.view(np.uint8)])
+    np.testing.assert_array_equal(low.view(np.uint8), wide.view(np.uint32) // 3 % 256)
+
+
 def test_magnitudes_that_kernels_compute_stay() -> None:
     with mlir_context():
         module = select(parse_payload(TEXT.replace("i64", "i32"), "payload.mlir")).module

@@ -3,6 +3,7 @@ them."""
 
 import itertools
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -46,6 +47,24 @@ def test_other_elements_and_rows_are_copied(
     kind = {"f32": np.float32, "f16": np.float16}[element]
     x, y = (rng.integers(-2, 3, [SIZES[axis] for axis in axes]).astype(kind) for axes in (a, "bkn"))
     np.testing.assert_array_equal(np.asarray(function(x, y)), exact(x, y, f"{a},bkn->bmn"))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize(
+    "axes, kernels",
+    [("mbk,nbk->bmn", {"sm_80": 1, "sm_90a": 1}), ("cmbk,cnbk->cbmn", {"sm_80": 1, "sm_90a": 1})]
+    + [("mbk,bkn->bmn", {"sm_80": 1, "sm_90a": 2})],  # B is not along k
+)
+def test_elements_of_8_bits_along_k(axes: str, kernels: dict[str, int], target: str) -> None:
+    """Sums over blocks of k, which have scales of their own, of fp8: `wgmma` reads the blocks where they are."""
+    sizes = SIZES | {"c": 2, "k": 32}
+    function = stepladder.compile(contraction(axes, sizes, "f8E4M3FN"), target=target, device="emulator")
+    assert isinstance(function, stepladder.Function)
+    assert len(function.manifest.launches) == kernels[target]
+    rng = np.random.default_rng(0)
+    shapes = ([sizes[axis] for axis in item] for item in axes.partition("->")[0].split(","))
+    x, y = (rng.integers(-2, 3, shape).astype(ml_dtypes.float8_e4m3fn) for shape in shapes)
+    np.testing.assert_array_equal(np.asarray(function(x, y)), exact(x, y, axes))
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
@@ -104,3 +123,31 @@ def test_weights_of_experts_are_read_where_they_are(
     shapes = ([sizes[axis] for axis in item] for item in axes.partition("->")[0].split(","))
     x, w = (rng.integers(-2, 3, shape).astype(np.float16) for shape in shapes)
     np.testing.assert_array_equal(np.asarray(kernel(x, w)), exact(x, w, axes))
+
+
+@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
+@pytest.mark.parametrize(
+    "axes, sizes, batch",
+    [
+        ("qhd,td->hqt", {}, 4),
+        ("hqt,td->qhd", {}, 4),
+        ("td,qhd->thq", {}, 4),
+        ("qghd,dt->ghqt", {}, 8),
+        ("qhd,td->hqt", {"q": 20, "h": 24}, 20),  # the larger matrices are those of 24 heads
+        ("qhd,td->hqt", {"q": 12}, None),  # few rows: one matmul of copied queries
+        ("qhd,td->hqt", {"t": 520}, None),
+        ("qghd,td->hgqt", {}, None),  # three groups
+    ],
+)
+def test_heads_that_share_keys_are_a_batch(axes: str, sizes: dict[str, int], batch: int | None, target: str) -> None:
+    """The queries of each head are read where they are, and results of each are written where the heads are merged."""
+    sizes = {"q": 40, "h": 4, "g": 2, "t": 24, "d": 32} | sizes
+    kernel = stepladder.compile(contraction(axes, sizes), target=target, device="emulator")
+    assert isinstance(kernel, stepladder.Kernel) == (batch is not None)
+    if isinstance(kernel, stepladder.Kernel):
+        assert kernel.manifest.problem.batch == batch
+        assert not kernel.manifest.front
+    rng = np.random.default_rng(0)
+    shapes = ([sizes[axis] for axis in item] for item in axes.partition("->")[0].split(","))
+    x, y = (rng.integers(-2, 3, shape).astype(np.float16) for shape in shapes)
+    np.testing.assert_array_equal(np.asarray(kernel(x, y)), exact(x, y, axes))

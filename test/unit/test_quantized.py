@@ -101,6 +101,49 @@ def test_zero_points_that_ops_before_the_product_subtract(zero: str, axes: str, 
     np.testing.assert_array_equal(kernel(a, b, x, y), (a - x[:, None]) @ wide)
 
 
+# As in ONNX's MatMulInteger: numbers of uint8 and their zero points, in one body.
+UNSIGNED = """func.func @f(%A: tensor<24x40xi8>, %B: tensor<40x16xi8>, %x: tensor<ZERO>, %y: tensor<16xi8>)
+    -> tensor<24x16xi32> {
+  %c0 = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<24x16xi32>
+  %z = linalg.fill ins(%c0 : i32) outs(%e : tensor<24x16xi32>) -> tensor<24x16xi32>
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+      affine_map<(m, n, k) -> (AXES)>, affine_map<(m, n, k) -> (n)>, affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %B, %x, %y : tensor<24x40xi8>, tensor<40x16xi8>, tensor<ZERO>, tensor<16xi8>)
+      outs(%z : tensor<24x16xi32>) {
+  ^bb0(%a: i8, %b: i8, %a_zero: i8, %b_zero: i8, %sum: i32):
+    %wide_a = arith.extui %a : i8 to i32
+    %half_zero = arith.CAST %a_zero : i8 to i16
+    %wide_zero = arith.CAST %half_zero : i16 to i32
+    %wide_b = arith.extsi %b : i8 to i32
+    %other_zero = arith.extui %b_zero : i8 to i32
+    %left = arith.subi %wide_a, %wide_zero : i32
+    %right = arith.subi %wide_b, %other_zero : i32
+    %product = arith.muli %left, %right : i32
+    %next = arith.addi %sum, %product : i32
+    linalg.yield %next : i32
+  } -> tensor<24x16xi32>
+  return %r : tensor<24x16xi32>
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["sm_75", "sm_90a"])
+@pytest.mark.parametrize(("zero", "axes"), [("24xi8", "m"), ("i8", "")])
+@pytest.mark.parametrize("cast", ["extui", "extsi"])
+def test_unsigned_zero_points(zero: str, axes: str, cast: str, target: str) -> None:
+    text = UNSIGNED.replace("ZERO", zero).replace("AXES", axes).replace("CAST", cast)
+    kernel = stepladder.compile(text, target=target, device="emulator")
+    assert not isinstance(kernel, stepladder.Function)  # of the matmul, whose epilogue has the zero points
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((24, 40), (40, 16)))
+    x, y = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((24,) if axes else (), 16))
+    seen = (x.view(np.uint8) if cast == "extui" else x).astype(np.int32)
+    left = a.view(np.uint8).astype(np.int32) - (seen[:, None] if axes else seen)
+    np.testing.assert_array_equal(kernel(a, b, x, y), left @ (b.astype(np.int32) - y.view(np.uint8)))
+
+
 def test_what_differs_along_k_is_no_zero_point() -> None:
     """The op stays, and the digits of its numbers of i32 are multiplied."""
     text = SEPARATE.replace("ZERO", "40xi8").replace("AXES", "i")

@@ -55,6 +55,16 @@ OF_ACTIVATIONS = f"""func.func @f(%x: tensor<8x96xf16>, %w: tensor<48x96xf16>) -
   return %b : tensor<8x96xf32>
 }}
 """
+# Columns of columns, such as a block of the k loop of a buffer whose rows have a pitch.
+OF_COLUMNS = f"""func.func @f(%x: tensor<8x96xf16>, %w: tensor<48x96xf16>) -> (tensor<8x96xf32>, tensor<8x96xf32>) {{
+  %zero = arith.constant 0.0 : f32
+  %y = tensor.extract_slice %x[0, 16] [8, 64] [1, 1] : tensor<8x96xf16> to tensor<8x64xf16>
+  %y0 = tensor.extract_slice %y[0, 8] [8, 48] [1, 1] : tensor<8x64xf16> to tensor<8x48xf16>
+  %y1 = tensor.extract_slice %y[0, 16] [8, 48] [1, 1] : tensor<8x64xf16> to tensor<8x48xf16>
+{product("a", 8, "%y0", columns=96)}{product("b", 8, "%y1", columns=96)}
+  return %a, %b : tensor<8x96xf32>, tensor<8x96xf32>
+}}
+"""
 IN_PLACE = ["f_matmul_0", "f_matmul_1"]
 
 
@@ -64,8 +74,9 @@ IN_PLACE = ["f_matmul_0", "f_matmul_1"]
     [
         (of_weight((40, 24)), lambda x, w: (x @ w[:, :40], x @ w[:, 40:])),
         (OF_ACTIVATIONS, lambda x, w: ((x[:, 48:] @ w + x)[:, :48] @ w,)),
+        (OF_COLUMNS, lambda x, w: (x[:, 24:72] @ w, x[:, 32:80] @ w)),
     ],
-    ids=["weight", "activations"],
+    ids=["weight", "activations", "columns"],
 )
 def test_columns_are_read_in_place(text: str, expected: Callable[..., tuple[np.ndarray, ...]], chip: str) -> None:
     function = stepladder.compile(text, target=chip, device="emulator", groups=False)

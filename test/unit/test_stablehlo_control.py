@@ -305,3 +305,39 @@ def test_constants_of_one_number_are_read_by_matmuls() -> None:
     x = _draw(4, 8).astype(np.float16)
     wanted = np.broadcast_to(x.astype(float).sum(0), (8, 8))
     assert np.abs(_called(text, x) - wanted).max() < 1e-4
+
+
+ANNOTATED = """module @jit_f attributes {mhlo.num_partitions = 1 : i32} {
+  func.func public @main(%x: tensor<8x16xf32>, %w: tensor<16x8xf32>) -> tensor<8x8xf32> {
+    %0 = stablehlo.custom_call @Sharding(%x) {backend_config = "", mhlo.sharding = "{replicated}"}
+      : (tensor<8x16xf32>) -> tensor<8x16xf32>
+    %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0]
+      : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+    %2 = stablehlo.custom_call @annotate_device_placement(%1) {has_side_effect = true,
+      mhlo.frontend_attributes = {_xla_buffer_placement = "pinned_host"}} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    return %2 : tensor<8x8xf32>
+  }
+}
+"""
+
+
+def test_calls_that_annotate_a_tensor_are_the_tensor() -> None:
+    x, w = _draw(8, 16), _draw(16, 8)
+    np.testing.assert_allclose(_called(ANNOTATED, x, w), x.astype(np.float64) @ w, rtol=0, atol=1e-5)
+    with pytest.raises(stepladder.StepladderError, match=r"'stablehlo\.custom_call' of @other is not") as caught:
+        _called(ANNOTATED.replace("@Sharding", "@other"), x, w)
+    assert (caught.value.location or "").startswith("payload:3")
+
+
+def test_complex_numbers_are_refused() -> None:
+    text = """func.func @main(%x: tensor<8x16xcomplex<f32>>, %w: tensor<16x8xcomplex<f32>>)
+    -> tensor<8x8xcomplex<f32>> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+    : (tensor<8x16xcomplex<f32>>, tensor<16x8xcomplex<f32>>) -> tensor<8x8xcomplex<f32>>
+  return %0 : tensor<8x8xcomplex<f32>>
+}
+"""
+    with pytest.raises(stepladder.StepladderError, match="a value of complex numbers") as caught:
+        stepladder.compile(text, device="emulator", target="sm_80")
+    assert (caught.value.location or "").startswith("payload:3")
+    assert "real and imaginary parts" in caught.value.notes[0]

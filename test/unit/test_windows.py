@@ -116,6 +116,16 @@ PARTS_OF_ONE = """func.func @scores(%X: tensor<64x96xf16>) -> tensor<64x64xf32> 
       outs(%z : tensor<64x64xf32>) -> tensor<64x64xf32>
   return %s : tensor<64x64xf32>
 }"""
+# A has rows 4 to 68 and columns 24 to 56 of X, B the columns behind these of its rows 8 to 72.
+PARTS_OF_A_PART = PARTS_OF_ONE.replace("%X: tensor<64x96xf16>", "%X: tensor<80x128xf16>").replace(
+    "  %q =",
+    """  %l = tensor.extract_slice %X[4, 16] [70, 104] [1, 1] : tensor<80x128xf16> to tensor<70x104xf16>
+  %low = tensor.extract_slice %l[4, 8] [64, 96] [1, 1] : tensor<70x104xf16> to tensor<64x96xf16>
+  %high = tensor.extract_slice %l[0, 8] [64, 96] [1, 1] : tensor<70x104xf16> to tensor<64x96xf16>
+  %q =""",
+)
+PARTS_OF_A_PART = PARTS_OF_A_PART.replace("slice %X[0, 0] ", "slice %high[0, 0] ")
+PARTS_OF_A_PART = PARTS_OF_A_PART.replace("slice %X[0, 32] ", "slice %low[0, 32] ")
 BATCH = """func.func @batch(%A: memref<3x40x24xf16, strided<[2000, 48, 1]>>, %B: memref<3x24x48xf16>,
     %C: memref<3x40x48xf32, strided<[4000, 64, 1]>>) {
   linalg.batch_matmul ins(%A, %B : memref<3x40x24xf16, strided<[2000, 48, 1]>>, memref<3x24x48xf16>)
@@ -124,7 +134,11 @@ BATCH = """func.func @batch(%A: memref<3x40x24xf16, strided<[2000, 48, 1]>>, %B:
 }"""
 
 
-@pytest.mark.parametrize("text", [PARTS_OF_ONE, BATCH], ids=["parts of one buffer", "batch on buffers"])
+@pytest.mark.parametrize(
+    "text",
+    [PARTS_OF_ONE, PARTS_OF_A_PART, BATCH],
+    ids=["parts of one buffer", "parts of a part", "batch on buffers"],
+)
 @pytest.mark.parametrize("pipeline, knobs", [("wgmma", TILES), ("mma_sync", WARPS)])
 def test_right_at_each_step(text: str, pipeline: str, knobs: dict[str, bool | int | str]) -> None:
     assert_right_at_each_step(text, pipeline, knobs)

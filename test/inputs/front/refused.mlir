@@ -22,15 +22,15 @@ func.func @f(%A: tensor<4x64x96xf16>, %B: tensor<4x96x128xf16>) -> tensor<64x128
 
 // -----
 
-// heads between m and k
-func.func @f(%A: tensor<64x4x96xf16>, %B: tensor<96x128xf16>) -> tensor<4x64x128xf32> {
+// heads between m and k, of few rows each
+func.func @f(%A: tensor<8x4x96xf16>, %B: tensor<96x128xf16>) -> tensor<4x8x128xf32> {
   %zero = arith.constant 0.0 : f32
-  %empty = tensor.empty() : tensor<4x64x128xf32>
-  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x64x128xf32>) -> tensor<4x64x128xf32>
+  %empty = tensor.empty() : tensor<4x8x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x8x128xf32>) -> tensor<4x8x128xf32>
   // refused: linalg.contract: the dimensions of A are in an order
   %p = linalg.contract indexing_maps = [affine_map<(h, m, n, k) -> (m, h, k)>, affine_map<(h, m, n, k) -> (k, n)>, affine_map<(h, m, n, k) -> (h, m, n)>]
-      ins(%A, %B : tensor<64x4x96xf16>, tensor<96x128xf16>) outs(%start : tensor<4x64x128xf32>) -> tensor<4x64x128xf32>
-  return %p : tensor<4x64x128xf32>
+      ins(%A, %B : tensor<8x4x96xf16>, tensor<96x128xf16>) outs(%start : tensor<4x8x128xf32>) -> tensor<4x8x128xf32>
+  return %p : tensor<4x8x128xf32>
 }
 
 // -----

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
+from stepladder.extension.lib.multi_kernel.products import is_layout
 from stepladder.extension.lib.multi_kernel.stages import is_elementwise
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
@@ -21,9 +22,10 @@ class InlineExtracted(Tc.Operation, name="inline_extracted"):
     Upstream fuses elementwise ops with what reads their results as an operand, and not with an op that extracts
     elements, such as one that joins tensors.
 
-    Operands: a handle to functions on tensors. An extraction stays where another op reads the tensor too, where more
-    than `at_most` times as many elements are extracted as there are, and where an operand of the elementwise op has
-    another indexing map than a projected permutation.
+    Operands: a handle to functions on tensors. An extraction stays where an operand of the elementwise op has another
+    indexing map than a projected permutation. If the op does more than to repeat, to transpose or to widen elements, an
+    extraction also stays where another op reads the tensor too, and where more than `at_most` times as many elements
+    are extracted as there are.
     Attributes: `at_most`.
     """
 
@@ -38,27 +40,34 @@ def inline_extracted(payload: ir.Operation, op: InlineExtracted, rewriter: Rewri
     while pending:
         extraction = pending.pop(0)
         source = producer(extraction.operands[0])
-        if source is None or source.name != _GENERIC or not _is_inlined(extraction, source, op.at_most.value):
+        if source is None or not _is_inlined(extraction, source, op.at_most.value):
             continue
         with extraction.location:
             value, new = _element(source, list(extraction.operands)[1:], ir.InsertionPoint(extraction))
-        # The copies represent the extractions in the body, which is erased with its op.
-        extractions = list(walk(source, _EXTRACT))
-        pending = [item for item in pending if item not in extractions] + new
         rewriter.replace_op(extraction, [value])
-        rewriter.erase_op(source)
+        pending += new
+        if not list(source.results[0].uses):
+            # The copies represent the extractions in the body, which is erased with its op.
+            extractions = list(walk(source, _EXTRACT))
+            pending = [item for item in pending if item not in extractions]
+            rewriter.erase_op(source)
 
 
 def _is_inlined(extraction: ir.Operation, source: ir.Operation, at_most: int) -> bool:
     """Tells whether the elementwise op that makes a tensor is computed where an element of it is extracted."""
+    if source.name != _GENERIC or not is_elementwise(source):
+        return False
     body = source.regions[0].blocks[0]
-    reads_result = bool(list(body.arguments[len(body.arguments) - 1].uses))
-    if not is_elementwise(source) or reads_result or len(users_of(source.results[0])) != 1:
+    if list(body.arguments[len(body.arguments) - 1].uses):  # it reads its result
         return False
     if not all(isinstance(item, ir.AffineDimExpr) for item in indexing_maps(source)[-1].results):
         return False
     maps = indexing_maps(source)[:-1]
     if any(not isinstance(item, ir.AffineDimExpr) and not _is_zero(item) for map_ in maps for item in map_.results):
+        return False
+    if is_layout(source):
+        return True
+    if len(users_of(source.results[0])) != 1:
         return False
     reader = extraction
     while reader.name != _GENERIC:

@@ -29,6 +29,8 @@ from stepladder.payload.producers import PREPARED
 _Order = tuple[int, ...]
 # Bits of elements that the kernels multiply in either layout.
 _KEPT_BITS = 16
+# Bits of elements that they multiply along k, as they are.
+_ALONG_K_BITS = 8
 # Of TMA: axes of a tensor, bits of which strides are multiples, elements of a row of a box, and a multiple of the
 # extents of most boxes.
 _MAX_AXES, _PITCH_BITS, _ROW, _BOX = 5, 128, 64, 256
@@ -79,8 +81,12 @@ def permute_contractions(payload: ir.Operation, op: PermuteContractions, rewrite
 
 
 def _has_other_widths(product: ir.Operation) -> bool:
-    """Tells whether A or B has elements that `wgmma` multiplies along k alone, and may transpose or split first."""
-    return any(bits_of_name(str(element_of(operand.type))) != _KEPT_BITS for operand in list(product.operands)[:2])
+    """Tells whether A or B has elements that `wgmma` multiplies along k alone, and may transpose or split first: those
+    of 8 bits stay as they are where k is innermost."""
+    operands, maps = list(product.operands)[:2], indexing_maps(product)
+    widths = {bits_of_name(str(element_of(operand.type))) for operand in operands}
+    is_along_k = all(loops_of(map_)[-1:] and loops_of(map_)[-1] in groups_of(product).k for map_ in maps[:2])
+    return widths != {_KEPT_BITS} and not (widths == {_ALONG_K_BITS} and is_along_k)
 
 
 def _mark(product: ir.Operation, *, strided: bool) -> None:

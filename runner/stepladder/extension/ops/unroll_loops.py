@@ -16,7 +16,7 @@ class UnrollLoops(Tc.Operation, name="unroll_loops"):
 
     Operands: a handle to a module with one public function. Attributes: `at_most`, iterations of a loop;
     `at_most_in_all`, those of all loops without a loop inside, as many as each runs in the function. Refuses a loop
-    whose bounds and step are not constants, and more iterations.
+    whose bounds and step are not constants, more iterations, and a function on buffers, which no step after it divides.
     """
 
     target: Handle
@@ -27,7 +27,15 @@ class UnrollLoops(Tc.Operation, name="unroll_loops"):
 @transform_op(UnrollLoops)
 def unroll_loops(payload: ir.Operation, op: UnrollLoops, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
-    body = one_function(payload).regions[0].blocks[0]
+    function = one_function(payload)
+    body = function.regions[0].blocks[0]
+    for argument in body.arguments:
+        if isinstance(argument.type, ir.MemRefType):
+            raise Refusal(
+                function,
+                f"argument {argument.arg_number} is {argument.type}; accepted: functions on tensors, to which "
+                "`stepladder compile` rewrites those on buffers",
+            )
     total = 0
     while True:
         loop = next((item for item in operations_of(body) if item.name == "scf.for"), None)

@@ -65,7 +65,7 @@ def dimensions_of(contraction: Contraction, c_order: list[Digit]) -> Dimensions:
                 f"{contraction.op.name} has a dimension of {digit.size} that {owner} has; it must be m, n or k, which "
                 "two operands have",
             )
-    batch = _batch(c_order, digits) or _outer(c_order, orders)
+    batch = _batch(c_order, digits) or _outer(c_order, orders) or _exchanged(c_order, orders)
     rest = [digit for digit in c_order if digit not in batch]
     m = [digit for digit in rest if digit in digits["A"]]
     n = [digit for digit in rest if digit in digits["B"]]
@@ -107,10 +107,42 @@ def _outer(c_order: list[Digit], orders: Mapping[str, list[Digit]]) -> list[Digi
         first, last = is_sum.index(True), len(order) - is_sum[::-1].index(True)
         outer, inner = order[:first], order[last:]
         if outer and inner and all(is_sum[first:last]):
-            rows = extent([digit for digit in c_order if digit not in order])
-            least = LEAST_OF_FEW_ROWS if rows <= FEW_ROWS else LEAST_EXTENT
-            batches.append(outer if extent(inner) >= least else [])
+            batches.append(outer if extent(inner) >= _least(c_order, order) else [])
     return [digit for digit in c_order if digit in batches[0]] if len(batches) == 1 else []
+
+
+def _exchanged(c_order: list[Digit], orders: Mapping[str, list[Digit]]) -> list[Digit]:
+    """Returns the digits that one operand alone has, if it has its digits of C in two groups that C has in the other
+    order, such as the heads and the queries of `qhd,td->hqt`, where all heads share the keys: the group beside which
+    the matrices are the larger. None where both operands have some, or where the matrices are so small that one large
+    matmul of an operand or a result that is copied is faster.
+
+    Args:
+        c_order: the digits of C, outermost first.
+        orders: those of A and B.
+    """
+    batches = []
+    for order in orders.values():
+        in_c = [digit for digit in c_order if digit in order]
+        own = [digit for digit in order if digit in in_c]
+        if own == in_c or len(in_c) == len(c_order):
+            continue
+        count = len(own) - own.index(in_c[0])
+        groups = sorted((in_c[:count], in_c[count:]), key=extent)
+        is_exchange = own == [*in_c[count:], *in_c[:count]]
+        batches.append(groups[0] if is_exchange and extent(groups[1]) >= _least(c_order, order) else [])
+    return batches[0] if len(batches) == 1 else []
+
+
+def _least(c_order: list[Digit], order: list[Digit]) -> int:
+    """Returns how many rows or columns each matrix of an operand must have, to be one of a batch.
+
+    Args:
+        c_order: the digits of C.
+        order: those of the operand; the matrix that all of its matrices are multiplied by has the others.
+    """
+    rows = extent([digit for digit in c_order if digit not in order])
+    return LEAST_OF_FEW_ROWS if rows <= FEW_ROWS else LEAST_EXTENT
 
 
 def interleaved(

@@ -97,19 +97,39 @@ class Parts:
             StepladderError: a part of what is no argument, or not of dense rows at a static offset.
         """
         offsets, sizes, steps = numbers_of(op)
-        is_argument = view.origin is Origin.ARGUMENT and view.element == view.stored and view.window is None
+        is_argument = view.origin is Origin.ARGUMENT and view.element == view.stored
         is_whole = view.digits() == flat(view.storage)
-        if not is_argument or not is_whole or view.place is None or len(op.operands) > 1 or set(steps) != {1}:
+        strides = _strides(view, shape_of(op.operands[0], op)) if is_argument and is_whole else None
+        if strides is None or view.place is None or len(op.operands) > 1 or set(steps) != {1}:
             raise refuse(
                 op,
                 f"{op.name} accesses a part of a value other than an argument, or rows that are not dense at "
                 f"a static offset",
                 "accepted: parts of arguments, with static offsets and sizes, and steps of 1",
             )
-        strides = row_major_strides(shape_of(op.operands[0], op))
-        offset = sum(first * stride for first, stride in zip(offsets, strides))
+        begin = 0 if view.window is None else view.window.offset
+        offset = begin + sum(first * stride for first, stride in zip(offsets, strides))
         kept_strides = [strides[axis] for axis in _kept(sizes, shape_of(op.results[0], op))]
         return replace(_part(op, view.place.argument, offset, kept_strides), read_only=view.read_only)
+
+
+def _strides(view: View, shape: Sequence[int]) -> list[int] | None:
+    """Returns the strides of the axes of an argument or a part of one, in elements of the argument; None where an axis
+    has none.
+
+    Args:
+        view: of the argument, whose axes have the order of its buffer.
+        shape: extents of the axes.
+    """
+    if view.window is None:
+        return row_major_strides(shape)
+    stride_of = view.window.flat()
+    strides = []
+    for digits in map(flat, view.axes):
+        if len(view.window.runs(digits)) > 1:
+            return None
+        strides.append(stride_of[digits[-1]] if digits else 0)
+    return strides
 
 
 def _elements(view: ir.Value) -> int:

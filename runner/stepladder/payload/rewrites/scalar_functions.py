@@ -9,6 +9,7 @@ from stepladder.mlir.types import element_of
 
 # Bits of the integers of which kernels have a function that computes magnitudes.
 _MAGNITUDE_BITS = 32
+_INDEX_BITS = 64
 # Predicates of arith.cmpf.
 _OEQ, _OGE, _OLT, _UNO = 1, 3, 4, 14
 # The least normal values, by type.
@@ -16,7 +17,7 @@ _NORMAL = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-10
 
 
 def expand(function: ir.Operation) -> None:
-    """Replaces functions of `math` that kernels lack, and splats, by other ops.
+    """Replaces functions of `math` and casts that kernels lack, and splats, by other ops.
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -121,7 +122,23 @@ def _expand_magnitude(op: ir.Operation) -> None:
     _replace(op, larger)
 
 
+def _expand_unsigned_index(op: ir.Operation) -> None:
+    """Replaces a cast between an index and an integer without a sign by one of a wider integer, which is not negative;
+    of an index, both casts keep the low bits."""
+    (value,), type_ = op.operands, op.results[0].type
+    element = element_of(value.type)
+    with ir.InsertionPoint(op), op.location:
+        if isinstance(element, ir.IntegerType) and element.width < _INDEX_BITS:
+            wider: ir.Type = ir.IntegerType.get_signless(32 if element.width < 32 else _INDEX_BITS)
+            if isinstance(value.type, ir.RankedTensorType):
+                wider = ir.RankedTensorType.get(value.type.shape, wider)
+            value = _created("arith.extui", wider, value)
+        cast = _created("arith.index_cast", type_, value)
+    _replace(op, cast)
+
+
 _EXPANSIONS = {
+    "arith.index_castui": _expand_unsigned_index,
     "math.trunc": _expand_truncation,
     "math.isfinite": _expand_test,
     "math.isinf": _expand_test,

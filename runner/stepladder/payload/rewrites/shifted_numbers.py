@@ -13,6 +13,7 @@ from stepladder.payload.front import bodies
 from stepladder.runtime.errors import StepladderError
 
 SUMS = "i32"  # the type in which products of i8 are summed
+_CASTS = ("arith.extsi", "arith.extui")
 SIGN = -128  # of i8; exchanging this bit makes an integer from 0 to 255 one from -128 to 127
 
 
@@ -42,10 +43,11 @@ class ShiftedNumber:
 @dataclass(frozen=True)
 class ZeroPoint:
     """A zero point that is no constant: a scalar or a tensor of integers of up to 32 bits, and the loops along its
-    axes, None for an index of 0; none of them is summed over."""
+    axes, None for an index of 0; none of them is summed over. The numbers of an unsigned one are not negative."""
 
     value: ir.Value
     loops: tuple[int | None, ...]
+    is_unsigned: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,18 +106,23 @@ def _less_zero_point(
     if op is None or op.name != "arith.subi" or str(value.type) != SUMS:
         return value, None
     number, zero = op.operands
-    while (cast := producer(zero)) is not None and cast.name == "arith.extsi":
+    casts: list[str] = []
+    while (cast := producer(zero)) is not None and cast.name in _CASTS:
+        casts.append(cast.name)
         zero = cast.operands[0]
+    is_unsigned = casts[-1:] == ["arith.extui"]  # the first cast, after which the others extend by zeros
+    if not is_unsigned and "arith.extui" in casts:
+        return value, None
     inputs = list(item.block.arguments)[: len(item.inputs)]
     if producer(zero) is None and ir.BlockArgument(zero).owner != item.block:  # an argument of the function
-        return number, ZeroPoint(zero, ())
+        return number, ZeroPoint(zero, (), is_unsigned)
     if zero not in inputs or isinstance(known[zero], int):
         return value, None
     place = next(number for number, input_ in enumerate(inputs) if input_ == zero)
     loops = tuple(item.maps[place])
     if not {loop for loop in loops if loop is not None} <= set(item.maps[-1]):
         return value, None
-    return number, ZeroPoint(item.inputs[place], loops)
+    return number, ZeroPoint(item.inputs[place], loops, is_unsigned)
 
 
 def _reads(value: ir.Value, argument: ir.Value) -> bool:

@@ -132,8 +132,8 @@ def _less_given(
         value, *rest = list(body.arguments)[:-1]
         totals = [rest.pop(0) if term is not None else None for term in sums]
         zeros = [
-            _sum_of(constant, rest.pop(0) if shifted_factor.zero else None)
-            for constant, shifted_factor in zip(constants, factors)
+            _sum_of(constant, _extended(rest.pop(0), factor.zero.is_unsigned) if factor.zero else None)
+            for constant, factor in zip(constants, factors)
         ]
         for total, zero in zip(totals, reversed(zeros)):
             if total is not None and zero is not None:
@@ -146,11 +146,10 @@ def _less_given(
 
 
 def _sum_of(constant: int, zero: ir.Value | None) -> ir.Value | None:
-    """Returns a zero point in the type of sums: a constant and a scalar; None for 0."""
+    """Returns a zero point: a constant and a scalar, both in the type of sums; None for 0."""
     if zero is None:
         return _integer(constant) if constant else None
-    number = zero if str(zero.type) == SUMS else _extended(zero)
-    return arith.addi(number, _integer(constant)) if constant else number
+    return arith.addi(zero, _integer(constant)) if constant else zero
 
 
 def _kept(item: bodies.Structured, factor: ShiftedFactor) -> list[int]:
@@ -284,8 +283,10 @@ def _integer(value: int) -> ir.Value:
     return arith.constant(ir.Type.parse(SUMS), (value + half) % (2 * half) - half)
 
 
-def _extended(value: ir.Value) -> ir.Value:
-    return arith.extsi(ir.Type.parse(SUMS), value)
+def _extended(value: ir.Value, is_unsigned: bool = False) -> ir.Value:
+    """Returns an integer in the type of sums."""
+    type_ = ir.Type.parse(SUMS)
+    return value if value.type == type_ else (arith.extui if is_unsigned else arith.extsi)(type_, value)
 
 
 def _yield(value: ir.Value) -> None:

@@ -12,6 +12,7 @@ import re
 from stepladder.mlir.bindings import PREFIX, ir, passmanager
 from stepladder.mlir.diagnostics import from_error, location_text, name_payload
 from stepladder.mlir.traverse import walk
+from stepladder.mlir.types import element_of
 from stepladder.payload.arguments import ALIAS
 from stepladder.payload.stablehlo import (
     algorithms,
@@ -32,6 +33,9 @@ _RANDOM = re.compile(r"(@\w*threefry\w*|stablehlo\.rng\w*)\b")
 _LOADS = "builtin.module(func.func(convert-torch-to-stablehlo))"
 _INLINES = "builtin.module(inline,symbol-dce)"
 _LOWERS = "builtin.module(stablehlo-legalize-to-linalg,canonicalize,cse)"
+_CALL = "stablehlo.custom_call"
+# What JAX says of a tensor by a call that returns it: which parts of it devices hold, and in which memory.
+_ANNOTATIONS = ("Sharding", "annotate_device_placement")
 # Attributes of JAX, of dialects that are not there.
 _FOREIGN = ("mhlo.", "jax.", "tf.", "sdy.")
 
@@ -98,7 +102,8 @@ def _register(context: ir.Context, name: str) -> None:
 def _rewrite(module: ir.Module) -> None:
     """Rewrites the ops that the passes do not lower, or not to structured ops, to others of StableHLO or tensor."""
     control_flow.unroll(module)
-    for op in walk(module, "stablehlo.optimization_barrier"):
+    annotations = [op for op in walk(module, _CALL) if _is_annotation(op)]
+    for op in [*walk(module, "stablehlo.optimization_barrier"), *annotations]:
         for result, operand in zip(op.results, op.operands):
             result.replace_all_uses_with(operand)
         op.erase()
@@ -120,12 +125,32 @@ def _rewrite(module: ir.Module) -> None:
     _broadcast(module)
 
 
+def _target(call: ir.Operation) -> str:
+    """Returns the name of what a `stablehlo.custom_call` calls."""
+    return ir.StringAttr(call.attributes["call_target_name"]).value
+
+
+def _is_annotation(call: ir.Operation) -> bool:
+    """Tells whether a `stablehlo.custom_call` returns what it takes."""
+    types = [[value.type for value in values] for values in (call.operands, call.results)]
+    return _target(call) in _ANNOTATIONS and types[0] == types[1]
+
+
 def _refuse_left(module: ir.Module) -> None:
-    """Refuses ops of StableHLO that the passes left, and casts between its types and others."""
+    """Refuses ops of StableHLO that the passes left, complex numbers, and casts between its types and others."""
     left = [op for op in walk(module) if op.name.startswith("stablehlo.")]
     if left:
         first = min(left, key=lambda op: op.name == "stablehlo.return")  # others before the ends of their functions
-        raise StepladderError(f"'{first.name}' is not lowered to linalg", location=location_text(first.location))
+        name = f"'{first.name}'" + (f" of @{_target(first)}" if first.name == _CALL else "")
+        raise StepladderError(f"{name} is not lowered to linalg", location=location_text(first.location))
+    for op in walk(module):
+        of_complex = [value.type for value in op.results if isinstance(element_of(value.type), ir.ComplexType)]
+        if of_complex:
+            raise StepladderError(
+                f"a value of complex numbers, {of_complex[0]}",
+                location=location_text(op.location),
+                notes=["accepted: real and imaginary parts, in tensors of their own"],
+            )
     for op in walk(module, "builtin.unrealized_conversion_cast"):  # of arguments and results
         raise StepladderError(
             f"StableHLO is not lowered to linalg: a cast of {op.operands[0].type} to {op.results[0].type} is left",
