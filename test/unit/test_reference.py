@@ -13,6 +13,7 @@ from stepladder.emulator.core.emulation import Emulation
 from stepladder.payload import reference_export
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.codegen.kernel import find_kernel
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_pipeline
@@ -364,7 +365,16 @@ def test_run_sees_a_removed_epilogue(
         references = [
             reference_export.export(parse_payload(text, "payload.mlir"), run.matmul.roles) for text in (plain, whole)
         ]
-    manifest = make_manifest(make_problem(64, 64, 64, accumulate=False))
+        kernel = find_kernel(run.module)
+    manifest = make_manifest(
+        make_problem(64, 64, 64, accumulate=False),
+        kernel_name=kernel.name,
+        target=kernel.target,
+        grid=tuple(kernel.grid),
+        block=tuple(kernel.block),
+        cluster=tuple(kernel.cluster),
+        dynamic_shared_memory=kernel.dynamic_shared_memory,
+    )
     statuses = []
     for reference in references:
         write_bundle(tmp_path / "bundle", manifest, b"", "", run.dumps(), reference=reference)
