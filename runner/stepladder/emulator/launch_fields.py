@@ -126,8 +126,7 @@ def _compare(
         in_manifest, in_ir = (_as_json(value) for value in (getattr(stated, field), getattr(kernel, name)))
         if in_manifest != in_ir:
             raise StepladderError(
-                f"field '{place}{field}' is {show(in_manifest)}, and the kernel that {file} launches has "
-                f"{show(in_ir)}",
+                f"field '{place}{field}' is {show(in_manifest)}, and the kernel that {file} launches has {show(in_ir)}",
                 location=str(manifest),
                 notes=_NOTES,
             )
