@@ -11,7 +11,7 @@ from pathlib import Path
 from stepladder.runtime.errors import FAILED
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_STARTER = "STEPLADDER_STARTED_BY"
+_STARTER = "_STEPLADDER_STARTED_BY"  # that no user sets
 
 
 def end_with(parent: int) -> None:
