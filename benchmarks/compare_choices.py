@@ -34,6 +34,7 @@ from common import new_parser, run
 from draw import COUNT, DRAWS, Drawn
 from measured_kernels import write_table
 from model_choice import Built, Series
+from stepladder.runtime.processes import end_with_pool
 
 WHAT = (
     "knobs that are chosen for drawn problems, by two versions of the cost model in turn, hot L2, in turn with cuBLAS, "
@@ -53,7 +54,7 @@ def build(args: argparse.Namespace) -> None:
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     series = Series(Path(args.result), _problems(args), TYPES[args.types], only_default=True)
-    with ProcessPoolExecutor(args.jobs) as pool:
+    with ProcessPoolExecutor(args.jobs, initializer=end_with_pool) as pool:
         for number, group in enumerate(model_choice.groups_of(series.problems)):
             model_choice.build_group(pool, series, group, args.folder / str(number))
 

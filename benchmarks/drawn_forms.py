@@ -49,6 +49,7 @@ from fused_epilogues import CASES, PIPELINE, TARGET
 from stepladder.measure.timing import Contestant, Mode
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.processes import end_with_pool
 
 if TYPE_CHECKING:
     import torch  # pyright: ignore[reportMissingImports]
@@ -186,7 +187,7 @@ def build(forms: Sequence[Form], folder: Path) -> None:
         folder: of the bundles and of `_REFUSED`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with ProcessPoolExecutor(max_workers=os.cpu_count()) as executor:
+    with ProcessPoolExecutor(max_workers=os.cpu_count(), initializer=end_with_pool) as executor:
         reasons = list(executor.map(_build, range(len(forms)), forms, [folder] * len(forms)))
     refused = {form.name: reason for form, reason in zip(forms, reasons) if reason}
     (folder / _REFUSED).write_text(json.dumps(refused, indent=1) + "\n")

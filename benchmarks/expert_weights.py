@@ -25,6 +25,7 @@ from duel import header
 from forms import Form
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.processes import end_with_pool
 
 SPEC = "td,edf->tef"
 # Rows and columns of the matrices: what makes every product a batch, and what makes it one matmul.
@@ -68,7 +69,7 @@ def build(args: argparse.Namespace) -> None:
     """
     args.folder.mkdir(parents=True, exist_ok=True)
     jobs = [(args.folder, number, form, name) for number, form in enumerate(forms()) for name in BOUNDS]
-    with ProcessPoolExecutor(max_workers=os.cpu_count()) as executor:
+    with ProcessPoolExecutor(max_workers=os.cpu_count(), initializer=end_with_pool) as executor:
         for (_, _, form, name), refusal in zip(jobs, executor.map(_build, *zip(*jobs))):
             if refusal:
                 print(f"{form.name}, {name}: {refusal}")

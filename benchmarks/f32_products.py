@@ -42,6 +42,7 @@ from stepladder.measure.baselines import cublas
 from stepladder.measure.timing import MODES, Contestant
 from stepladder.runtime.bundle import read_bundle
 from stepladder.runtime.device import Device
+from stepladder.runtime.processes import end_with_pool
 
 SIZES = (512, 1000, 1024, 1536, 2048, 4096, 8192)
 SEEDS = 3
@@ -267,7 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if args.settings:
         products = [with_settings(product, args.settings) for product in products]
     if args.compile:
-        with ProcessPoolExecutor(max_workers=os.cpu_count()) as executor:
+        with ProcessPoolExecutor(max_workers=os.cpu_count(), initializer=end_with_pool) as executor:
             list(executor.map(build_bundles, products, itertools.repeat(args.compile)))
         return
     with Device() as device, tempfile.TemporaryDirectory(prefix="stepladder-") as folder:

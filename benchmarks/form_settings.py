@@ -40,6 +40,7 @@ from forms import KINDS, MAX, MAX_OF_BATCH, Form, draw, sized
 from fused_epilogues import PIPELINE, TARGET
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.processes import end_with_pool
 
 Knobs = dict[str, Any]
 _PLAN = "plan.json"
@@ -173,7 +174,7 @@ def _added() -> Iterator[tuple[Form, Knobs]]:
 
 def _various(forms: Sequence[Form]) -> Iterator[tuple[Form, Knobs]]:
     """Yields the first settings of forms that differ in more than the tile."""
-    with ProcessPoolExecutor(max_workers=os.cpu_count()) as executor:
+    with ProcessPoolExecutor(max_workers=os.cpu_count(), initializer=end_with_pool) as executor:
         for form, settings in zip(forms, executor.map(_various_of, forms)):
             yield from ((form, knobs) for knobs in settings)
 
@@ -295,7 +296,7 @@ def build(args: argparse.Namespace) -> None:
     args.folder.mkdir(parents=True, exist_ok=True)
     plan: list[dict[str, Any]] = []
     settings = list(PARTS[args.part]())
-    with ProcessPoolExecutor(max_workers=os.cpu_count()) as executor:
+    with ProcessPoolExecutor(max_workers=os.cpu_count(), initializer=end_with_pool) as executor:
         refusals = list(executor.map(_build, itertools.repeat(args.folder), itertools.count(), settings))
     for number, ((form, knobs), refusal) in enumerate(zip(settings, refusals)):
         if refusal:

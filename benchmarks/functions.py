@@ -40,6 +40,7 @@ from common import new_parser, now, run, write_result
 from function_numbers import Library, distance, error_of, expected, library_of, numpy_attend, random_arrays
 from model_functions import EPSILON, MODELS, SMALL, Model, payload
 from stepladder.runtime.device import Device
+from stepladder.runtime.processes import end_with_pool
 from stepladder.verify.function_tolerance import norm_tolerance
 from torch_rounds import captured, in_turn
 
@@ -137,7 +138,7 @@ def compile_all(cases: Sequence[tuple[str, Model, int]], workers: int) -> None:
         cases: kind, model and rows of each.
         workers: processes.
     """
-    with ProcessPoolExecutor(workers) as pool:
+    with ProcessPoolExecutor(workers, initializer=end_with_pool) as pool:
         list(pool.map(_try_to_compile, cases))
 
 

@@ -30,6 +30,7 @@ from stepladder.runtime.device import Device
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
+from stepladder.runtime.processes import end_with_pool
 
 SIZES = (2048, 4096, 8192)
 # Cases of `fused_epilogues.py`, and the matmul alone.
@@ -80,7 +81,7 @@ def build(folder: Path, sizes: Sequence[int], cases: Sequence[str], tiles: Seque
         tiles: of `TILES`; the knobs of the matmul alone are always there.
     """
     plan = []
-    with ProcessPoolExecutor(os.cpu_count()) as executor:
+    with ProcessPoolExecutor(os.cpu_count(), initializer=end_with_pool) as executor:
         jobs = []
         for size in sizes:
             plain = build_bundle(payload(None, size), folder / f"default_{size}", {})

@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from common import command_line, new_parser, run, write_result
 from stepladder.pipeline import ablation
+from stepladder.runtime.processes import end_with_pool
 
 if TYPE_CHECKING:
     from stepladder.runtime.bundle import Bundle
@@ -244,10 +245,9 @@ def build_jobs(jobs: list[Job], workers: int | None = None) -> None:
     """Builds bundles and prints a line for each; a refused one leaves a file with the reason.
 
     Args:
-        jobs: the bundles.
-        workers: processes; None for one on each core.
+        jobs: the bundles; `workers`: processes, None for one on each core.
     """
-    with ProcessPoolExecutor(workers) as pool:
+    with ProcessPoolExecutor(workers, initializer=end_with_pool) as pool:
         for number, line in enumerate(pool.map(_build_one, jobs), start=1):
             print(f"[{number}/{len(jobs)}] {line}", flush=True)
 

@@ -40,6 +40,7 @@ from common import main_of_parts, new_parser, origin, run
 from draw import COUNT, DRAWS, Drawn, draw, named
 from measured_kernels import write_table
 from model_report import DEFAULT, FIRST, MAX, report
+from stepladder.runtime.processes import end_with_pool
 
 GROUP = 30
 _KEPT = "kernels.pickle"  # of a group, in its folder
@@ -211,7 +212,7 @@ def measure_series(series: Series, args: argparse.Namespace) -> None:
     size = max(1, GROUP * FIRST // MAX) if series.everything else GROUP
     gpu: Gpu | None = None
     head: dict[str, Any] = {}
-    with ProcessPoolExecutor(args.jobs) as pool, tempfile.TemporaryDirectory() as temporary:
+    with ProcessPoolExecutor(args.jobs, initializer=end_with_pool) as pool, tempfile.TemporaryDirectory() as temporary:
         # The pool's processes start before the GPU is opened in this one.
         groups = groups_of(remaining, size)
         for number, group in enumerate(groups):

@@ -29,6 +29,7 @@ from common import new_parser, origin, run, write_result
 from model_functions import MODELS, Model, Text
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.processes import end_with_pool
 from stepladder.verify.tolerance import Tolerance
 
 LAUNCHES = 20
@@ -206,7 +207,7 @@ def main() -> int:
     cases: list[dict[str, Any]] = []
     for model in models:
         all_jobs = jobs(model, tokens, not args.default_knobs)
-        with ProcessPoolExecutor(args.workers) as pool:
+        with ProcessPoolExecutor(args.workers, initializer=end_with_pool) as pool:
             ready_jobs = [job for job, is_made in zip(all_jobs, pool.map(_is_compiled, all_jobs)) if is_made]
         for m in tokens:
             cases += measure(model, m, [job for job in ready_jobs if job[1] == m])

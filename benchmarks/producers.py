@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 from common import DOCS, main_of_parts, new_parser, run, write_result
 from producer_cases import DEFAULT, FRONT, KINDS, REGISTERS, ROWS, Case, Job, build, cases, made, plan
+from stepladder.runtime.processes import end_with_pool
 
 PLAN = "plan.json"  # in the folder of the bundles
 RESULT = DOCS / "results" / "producers.json"
@@ -192,7 +193,7 @@ def build_all(args: argparse.Namespace) -> None:
     folder.mkdir(exist_ok=True)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     selected = list(cases(tuple(args.kinds), tuple(args.rows)))
-    with ProcessPoolExecutor(args.jobs) as pool:
+    with ProcessPoolExecutor(args.jobs, initializer=end_with_pool) as pool:
         jobs = [job for of_case in pool.map(partial(plan, settings=args.settings), selected) for job in of_case]
         for job, refused in zip(jobs, pool.map(partial(build, folder=folder), jobs, chunksize=2)):
             if refused:

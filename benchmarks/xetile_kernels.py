@@ -33,6 +33,7 @@ from stepladder.runtime.bundle import read_bundle
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
+from stepladder.runtime.processes import end_with_pool
 from stepladder.verify.check import check_matmul
 from xetile_counts import program
 
@@ -157,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     result: dict[str, Any] = {"schema_version": 1, "command": command_line(), "programs": [], "sizes": []}
     with tempfile.TemporaryDirectory(prefix="stepladder-") as name:
         folder = Path(name)
-        with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn"), initializer=end_with_pool) as pool:
             refusals = list(pool.map(built, (*timed, *checked), [folder] * (len(timed) + len(checked))))
         for case, refusal in zip(timed, refusals):
             if refusal is not None:

@@ -13,9 +13,9 @@ from stepladder.emulator.core.emulation import Emulation
 from stepladder.payload import reference_export
 from stepladder.payload.matmul import find_matmul
 from stepladder.payload.writing import matmul_text
+from stepladder.pipeline.build import build
 from stepladder.pipeline.context import mlir_context, parse_payload
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime import reference_operations
 from stepladder.runtime.bundle import parse_reference, read_bundle, write_bundle
 from stepladder.runtime.errors import FAILED, OK, StepladderError
@@ -349,6 +349,7 @@ def with_epilogue(text: str, body: str) -> str:
     return before + op + store + behind.replace(" %product", " %after", 1)
 
 
+@pytest.mark.usefixtures("needs_ptxas")
 @pytest.mark.parametrize("body", [RELU, SCALE])
 @pytest.mark.parametrize("pipeline", ["wgmma", "mma_sync"])
 def test_run_sees_a_removed_epilogue(
@@ -360,14 +361,12 @@ def test_run_sees_a_removed_epilogue(
     plain = matmul_text(64, 64, 64, accumulate=False)
     whole = with_epilogue(plain, body)
     with mlir_context():
-        run = run_pipeline(plain, "payload.mlir", Request(pipeline, knobs))
-        references = [
-            reference_export.export(parse_payload(text, "payload.mlir"), run.matmul.roles) for text in (plain, whole)
-        ]
-    manifest = make_manifest(make_problem(64, 64, 64, accumulate=False))
+        made = build(plain, "payload.mlir", Request(pipeline, knobs))
+        roles, dumps = made.run.matmul.roles, made.run.dumps()
+        references = [reference_export.export(parse_payload(text, "payload.mlir"), roles) for text in (plain, whole)]
     statuses = []
     for reference in references:
-        write_bundle(tmp_path / "bundle", manifest, b"", "", run.dumps(), reference=reference)
+        write_bundle(tmp_path / "bundle", made.manifest, b"", "", dumps, reference=reference)
         statuses.append(cli.main(["run", str(tmp_path / "bundle"), "--backend", "emulator"]))
     assert statuses == [OK, FAILED]
     said = capsys.readouterr().out

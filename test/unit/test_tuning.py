@@ -333,7 +333,7 @@ def test_an_interruption_keeps_what_was_measured_and_ends_the_process(planned: P
         os.kill(int((planned / "pid").read_text()), 0)
 
 
-@pytest.mark.parametrize("number, jobs", [(signal.SIGINT, 1), (signal.SIGTERM, 2)])
+@pytest.mark.parametrize("number, jobs", [(signal.SIGINT, 1), (signal.SIGTERM, 2), (signal.SIGKILL, 2)])
 def test_an_interrupted_build_keeps_whole_bundles(tmp_path: Path, number: signal.Signals, jobs: int) -> None:
     """No process is left, which would keep standard error open."""
     for payload in PARTS:
@@ -362,7 +362,7 @@ def test_an_interrupted_build_keeps_whole_bundles(tmp_path: Path, number: signal
     first = process.stderr.readline()
     process.send_signal(number)
     rest = process.communicate(timeout=120)[1]
-    status = {signal.SIGINT: 130, signal.SIGTERM: -signal.SIGTERM}[number]
+    status = 130 if number == signal.SIGINT else -number
     assert first.startswith("1 of 8") and process.returncode == status and "Traceback" not in rest
     plan = read_plan(tmp_path / "plan")
 

@@ -127,8 +127,12 @@ def _on_emulator(
     args: argparse.Namespace, bundle: FunctionBundle, reason: str, options: dict[str, Any] | None = None
 ) -> tuple[list[CheckReport], dict[str, Any]]:
     from stepladder.emulator.functions import EmulatedFunction
+    from stepladder.emulator.launch_fields import check_launches
+    from stepladder.pipeline.context import mlir_context
     from stepladder.verify.function_check import check_function
 
+    with mlir_context():
+        check_launches(bundle)
     print(
         f"{printable(bundle.path)}: {bundle.manifest.describe()}, seed {args.seed}, on the emulator, in PTX ({reason})",
         flush=True,

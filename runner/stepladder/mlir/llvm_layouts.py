@@ -45,6 +45,11 @@ class Layout:
         """
         return self.offsets[number] if self.kind == "struct" else number * self.parts[0].bytes
 
+    @property
+    def smallest(self) -> int:
+        """Bytes of the smallest number or pointer in it."""
+        return min((part.smallest for part in self.parts), default=max(self.bytes, 1))
+
 
 @functools.cache
 def layout(text: str) -> Layout:
@@ -69,7 +74,10 @@ def layout(text: str) -> Layout:
         count = 1
         for size in match[1].split("x"):
             count *= int(size)
-        size = 1 << (count * element.bytes - 1).bit_length()
+        # Elements of a part of a byte, such as i1, follow each other without gaps.
+        integer = re.fullmatch(r"i(\d+)", match[2])
+        bits = count * (int(integer[1]) if integer else 8 * element.bytes)
+        size = 1 << (-(-bits // 8) - 1).bit_length()
         return Layout("vector", "", size, size, (element,), count=count)
     if match := re.fullmatch(r"array<(\d+) x (.*)>", text, re.DOTALL):
         element = layout(match[2])

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -22,6 +20,7 @@ from stepladder.pipeline.definition import Knobs
 from stepladder.pipeline.functions.matmul_parts import Part
 from stepladder.pipeline.knob_query import read_query
 from stepladder.runtime.errors import FAILED, StepladderError
+from stepladder.runtime.processes import end_with_pool
 
 
 @dataclass(frozen=True)
@@ -158,16 +157,8 @@ def _begin() -> None:
     """Leaves Ctrl-C to the process that waits; a kernel that is being built is finished, unless that process ends by
     another signal."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_pool()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-
-def _end_with_parent() -> None:
-    """Ends this process when the one that waits does, by any signal: nothing else would wake it."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(FAILED)
 
 
 def _build(job: _Job) -> str:

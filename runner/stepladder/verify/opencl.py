@@ -24,6 +24,7 @@ import numpy as np
 from stepladder.runtime.bundle.spirv import SpirvManifest
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, StepladderError
 from stepladder.runtime.problem import epilogue_role
+from stepladder.runtime.processes import end_with_starter, environment_of_module
 
 _LIBRARY = "libintelocl.so"
 _IMPORT = re.compile(rb"_Z(\d+)(intel_sub_group_\w+)")
@@ -126,11 +127,8 @@ def run(
         (folder / "job.json").write_text(json.dumps(job))
         paths = [str(driver.parent), os.environ.get("LD_LIBRARY_PATH", "")]
         environment = {
-            **os.environ,
+            **environment_of_module(),
             "OCL_ICD_VENDORS": str(folder),
-            "PYTHONPATH": os.pathsep.join(
-                [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-            ),
             "LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths)),
             "PYTHONWARNINGS": "ignore",
         }
@@ -228,4 +226,5 @@ def _child(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    end_with_starter()
     _child(Path(sys.argv[1]))

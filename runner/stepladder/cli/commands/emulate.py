@@ -148,6 +148,7 @@ def main(args: argparse.Namespace) -> int:
         StepladderError: input that cannot be read or run, or options that do not go together.
     """
     with imports():
+        from stepladder.emulator.launch_fields import check_launch
         from stepladder.extension import plugins
         from stepladder.pipeline.context import mlir_context, parse_payload
     from stepladder.runtime.bundle import MANIFEST, PTX, is_function, read_bundle, read_function
@@ -161,7 +162,8 @@ def main(args: argparse.Namespace) -> int:
     if (Path(args.input) / MANIFEST).is_file():  # of one kernel
         if is_spirv_bundle(args.input):
             raise StepladderError(f"'{args.input}' has SPIR-V, which the emulator does not run: give a file of its ir/")
-        read_bundle(args.input)  # refuses one that is not whole
+        with mlir_context():
+            check_launch(read_bundle(args.input))  # refuses one that is not whole
         args.input = str(Path(args.input) / PTX)
     text, name = read_text(args.input)
     if emulate_kernel.is_ptx(text, name):

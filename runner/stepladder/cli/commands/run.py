@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepladder.cli import function_bundle
@@ -131,6 +132,8 @@ def main(args: argparse.Namespace) -> int:
 
 def _by_opencl(args: argparse.Namespace, bundle: SpirvBundle) -> tuple[list, dict, list]:
     """Returns what `_checked` does, of a kernel for Intel's GPUs, which Intel's OpenCL runtime runs on the CPU."""
+    from stepladder.emulator.launch_fields import check_work_groups
+    from stepladder.pipeline.context import mlir_context
     from stepladder.verify.check import check_matmul
     from stepladder.verify.opencl import OpenClExecutor, runtime
 
@@ -145,6 +148,8 @@ def _by_opencl(args: argparse.Namespace, bundle: SpirvBundle) -> tuple[list, dic
             f"'{args.bundle}' is of a XeTile program and has no reference program: `stepladder emulate` compares "
             "the program with a reference in its file"
         )
+    with mlir_context():
+        check_work_groups(Path(args.bundle), bundle.manifest)
     runtime()  # before anything is computed
     print(
         f"{printable(args.bundle)}: {problem.describe()}, seed {args.seed}, on the CPU by Intel's OpenCL runtime",
@@ -195,12 +200,14 @@ def _on_emulator(
 ) -> tuple[list, dict, list]:
     from stepladder.cli.progress import LaunchProgress
     from stepladder.emulator import MAX_STEPS
+    from stepladder.emulator.launch_fields import check_launch
     from stepladder.emulator.matmul import EmulatedExecutor, lowest
     from stepladder.pipeline.context import mlir_context
     from stepladder.verify.check import check_matmul
 
     problem = bundle.manifest.problem
     with mlir_context():
+        check_launch(bundle)
         name, emulation, roles = lowest(bundle)
         print(
             f"{printable(args.bundle)}: {problem.describe()}, seed {args.seed}, on the emulator ({reason})", flush=True

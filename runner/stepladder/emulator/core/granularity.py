@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from stepladder.emulator.core import types
 from stepladder.emulator.core.program import Instruction, Program
+from stepladder.mlir.llvm_layouts import layout
 
 _MAX, _MAX_SHARED = 4, 16
 
@@ -58,24 +59,39 @@ def granularity_of(program: Program) -> Granularity:
         for type_ in (*op.operand_types, *op.result_types):
             if isinstance(type_, types.Buffer) and op.name not in _BYTES:
                 sizes.append(type_.element.bytes)
-            elif op.name in _BY_POINTER and isinstance(type_, (types.Scalar, types.Vector)):
-                sizes.append(_accessed(op, type_))
+        if op.name in _BY_POINTER:
+            sizes.append(_accessed(op) or _MAX)
     smallest = min(sizes)
     in_shared = [_in_shared(op) for op in program.instructions]
     return Granularity(smallest, smallest if None in in_shared else min([_MAX_SHARED, *filter(None, in_shared)]))
 
 
-def _accessed(op: Instruction, type_: types.Scalar | types.Vector) -> int:
-    size = math.prod(type_.static_shape) * type_.element.bytes
+def _accessed(op: Instruction) -> int | None:
+    """Returns how many bytes the smallest access of a load or a store has, which structs and arrays have several of;
+    None of a jump behind it, which has its name."""
+    held = op.operand_types if op.name == "llvm.store" else op.result_types
+    if not held:
+        return None
+    type_ = held[0]
+    if isinstance(type_, types.Opaque):
+        size = _smallest(type_.text)
+    else:
+        size = math.prod(type_.static_shape) * type_.element.bytes
     return min(size, op.attributes.get("alignment", size))
+
+
+def _smallest(text: str) -> int:
+    try:
+        return layout(text).smallest
+    except ValueError:  # of no type that is loaded or stored
+        return _MAX
 
 
 def _in_shared(op: Instruction) -> int | None:
     """Returns how many bytes of shared memory an instruction accesses at least; None where that is not known."""
     types_ = (*op.operand_types, *op.result_types)
     if op.name in _BY_POINTER:
-        sizes = [_accessed(op, type_) for type_ in types_ if isinstance(type_, (types.Scalar, types.Vector))]
-        return min(sizes, default=None)
+        return _accessed(op)
     inline = next((name for name in _INLINE if op.name.startswith(name)), None)
     if inline is not None:
         opcode = op.name[len(inline) :].strip()

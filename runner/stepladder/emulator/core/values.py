@@ -23,12 +23,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stepladder.runtime.errors import StepladderError
+
 if TYPE_CHECKING:
     from stepladder.emulator.core.types import Scalar
     from stepladder.emulator.memory.memory import Allocation
 
 # The content of a slot: any of the forms above, by the type of the SSA value.
 Value = Any
+
+# What no `MemRef` is.
+OF_SEVERAL = "a memref that is of different memory in different threads"
 
 _SMALL = 1 << 13  # elements that are copied in less time than NumPy takes to make a view that repeats them
 
@@ -167,11 +172,13 @@ class MemRef:
             parts: views of the same memory.
             masks: a bool array (T,) for each part.
             count: T, the number of lanes.
+
+        Raises:
+            StepladderError: views of different memory.
         """
         first = parts[0]
-        assert all(part.memory is first.memory and part.start == first.start for part in parts), (
-            "views of different memory cannot be merged"
-        )
+        if not all(part.memory is first.memory and part.start == first.start for part in parts):
+            raise StepladderError(f"the emulator does not support {OF_SEVERAL}")
         numbers = [
             merge([get(part) for part in parts], masks, count)
             for get in (

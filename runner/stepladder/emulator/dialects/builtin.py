@@ -20,6 +20,8 @@ from stepladder.mlir.llvm_layouts import Layout, layout
 from stepladder.mlir.printed import chips_of
 from stepladder.mlir.types import warpgroup_tile
 
+_UNRANKED = "!llvm.struct<(i64, ptr)>"
+
 
 @executes("builtin.unrealized_conversion_cast")
 def cast(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
@@ -34,6 +36,8 @@ def cast(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
             return nvvm_wmma.registers_of(fiber, op, value)
         if isinstance(value, AccumulatorRegisters) and isinstance(target, Opaque):
             return nvvm_wmma.matrix_of(fiber, op, value)
+        if isinstance(value, MemRef) and isinstance(target, Opaque) and target.text == _UNRANKED:
+            return _as_unranked(fiber, value)
         if isinstance(value, MemRef) and isinstance(target, Opaque) and target.text.startswith("!llvm.struct"):
             return _as_descriptor(value, fiber.count)
         if isinstance(value, MemRef) and isinstance(target, Opaque) and target.text.startswith("!llvm.ptr"):
@@ -50,6 +54,15 @@ def cast(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     if isinstance(operands[0], AccumulatorRegisters):
         return operands[0].read(fiber, op).reshape(fiber.count, *op.result_types[0].shape)
     return operands[0] if len(operands) == 1 else operands
+
+
+def _as_unranked(fiber: Fiber, view: MemRef) -> Struct:
+    """Returns a view as the struct of an unranked memref: its rank, and the address of its descriptor in memory."""
+    words = np.array([int(fiber.first(word)) for word in pointers.descriptor(view)], np.int64)
+    place = fiber.group.machine.heap.allocate(words.nbytes, "a memref descriptor")
+    place.data[: words.nbytes] = words.view(np.uint8)
+    place.is_array = False
+    return Struct((view.rank, place.address))
 
 
 def _as_descriptor(view: MemRef, count: int) -> Struct:

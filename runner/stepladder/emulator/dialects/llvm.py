@@ -16,7 +16,7 @@ from stepladder.emulator.core import elements, values
 from stepladder.emulator.core.fibers import Fiber, Unsupported
 from stepladder.emulator.core.program import Builder, Instruction, decode_attributes
 from stepladder.emulator.core.registry import executes, lowers
-from stepladder.emulator.core.types import BOOL, Opaque, Shaped, text_of
+from stepladder.emulator.core.types import Opaque, Shaped, text_of
 from stepladder.emulator.core.values import Value
 from stepladder.emulator.dialects.ub import POISON, poison_of
 from stepladder.emulator.hardware.accumulators import AccumulatorRegisters
@@ -24,7 +24,8 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.llvm_layouts import Layout, layout
 
 _FP8 = (np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2))
-_NUMBERS = {
+# NumPy's type of each number.
+NUMBERS = {
     "f16": np.float16,
     "bf16": ml_dtypes.bfloat16,
     "f32": np.float32,
@@ -98,13 +99,13 @@ def _filled(op: Instruction, form: Layout, count: int, byte: int) -> Value:
     if form.kind == "pointer":
         return 0
     if form.kind == "number":
-        if form.name not in _NUMBERS:
+        if form.name not in NUMBERS:
             raise Unsupported(op, f"of {form.name}")
-        return elements.plain(np.full(form.bytes, byte, np.uint8).view(_NUMBERS[form.name])[0])
+        return elements.plain(np.full(form.bytes, byte, np.uint8).view(NUMBERS[form.name])[0])
     parts = form.parts if form.kind == "struct" else form.parts * form.count
-    if (form.kind != "vector" and len(set(parts)) != 1) or parts[0].name not in _NUMBERS:
+    if (form.kind != "vector" and len(set(parts)) != 1) or parts[0].name not in NUMBERS:
         return Struct(tuple(_filled(op, part, count, byte) for part in parts))
-    kind = np.dtype(_NUMBERS[parts[0].name])
+    kind = np.dtype(NUMBERS[parts[0].name])
     array = np.full((count, len(parts) * kind.itemsize), byte, np.uint8).view(kind)
     return array if form.kind == "vector" else AccumulatorRegisters(array)
 
@@ -271,12 +272,11 @@ def shufflevector(fiber: Fiber, op: Instruction, left: Value, right: Value) -> V
 def bitcast(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """The same bits as another type."""
     source, target = op.operand_types[0], op.result_types[0]
-    if BOOL in (source, target) or Opaque in (type(source), type(target)):
-        raise Unsupported(op, f"of {source} to {target}")
+    if Opaque in (type(source), type(target)):
+        raise Unsupported(op, f"of {text_of(source)} to {text_of(target)}")
     array = np.asarray(value, source.element.dtype)
     if not source.rank:
         array = array[..., None]
-    bits = np.ascontiguousarray(array.reshape(*array.shape[: array.ndim - max(source.rank, 1)], -1)).view(
-        target.element.dtype
-    )
+    flat = array.reshape(*array.shape[: array.ndim - max(source.rank, 1)], -1)
+    bits = np.asarray(elements.reinterpreted(flat, source.element, target.element))
     return elements.plain(bits.reshape(*bits.shape[:-1], *target.shape) if target.rank else bits[..., 0])

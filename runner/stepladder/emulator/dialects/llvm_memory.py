@@ -10,6 +10,7 @@ from stepladder.emulator.core.registry import executes, lowers, shared
 from stepladder.emulator.core.types import Opaque, Scalar, Type, Vector, decode, text_of
 from stepladder.emulator.core.values import Value, in_lanes
 from stepladder.emulator.dialects import llvm_atomic
+from stepladder.emulator.dialects.llvm_parts import Place
 from stepladder.emulator.memory import pointers
 from stepladder.emulator.memory.memory import contiguous
 from stepladder.mlir.bindings import ir
@@ -132,33 +133,46 @@ def _terms(op: Instruction) -> tuple[int, list[int]]:
 # Loads and stores.
 
 
-def _access(fiber: Fiber, op: Instruction, pointer: Value, type_: Type) -> tuple:
-    """Checks an access; returns the element and the shape that it is of."""
-    if isinstance(type_, Opaque):
-        raise Unsupported(op, f"of {type_.text}")
+def _place(fiber: Fiber, op: Instruction, pointer: Value, type_: Type, shared: bool) -> Place:
+    """Returns where a value of a type is accessed, once the address is checked."""
     if "alignment" not in op.cache:
-        op.cache["alignment"] = op.attributes.get("alignment", layout(text_of(type_)).alignment)
+        op.cache["alignment"] = op.attributes.get("alignment", _alignment(op, type_))
     pointers.check_alignment(fiber, op, pointer, op.cache["alignment"])
-    return type_.element, type_.shape
+    return Place(fiber, op, pointer, shared=shared, alignment=op.cache["alignment"])
+
+
+def _alignment(op: Instruction, type_: Type) -> int:
+    try:
+        return layout(text_of(type_)).alignment
+    except ValueError:
+        raise Unsupported(op, f"of {text_of(type_)}") from None
 
 
 @executes("llvm.load")
 def load(fiber: Fiber, op: Instruction, pointer: Value) -> Value:
-    """A scalar or a vector."""
-    element, shape = _access(fiber, op, pointer, op.result_types[0])
+    """A number, a vector, a pointer, a struct or an array."""
+    type_ = op.result_types[0]
+    place = _place(fiber, op, pointer, type_, pointers.is_shared(op.operand_types[0]))
     if op.attributes.get("ordering") in _ATOMIC_ORDERINGS:
-        return llvm_atomic.load(fiber, op, pointer, element)
-    return pointers.read(fiber, op, pointer, element, shape, shared=pointers.is_shared(op.operand_types[0]))
+        return llvm_atomic.load(fiber, op, pointer, _number(op, type_))
+    return place.read(type_)
 
 
 @executes("llvm.store")
 def store(fiber: Fiber, op: Instruction, value: Value, pointer: Value) -> None:
-    """A scalar or a vector."""
-    element, shape = _access(fiber, op, pointer, op.operand_types[0])
+    """A number, a vector, a pointer, a struct or an array."""
+    type_ = op.operand_types[0]
+    place = _place(fiber, op, pointer, type_, pointers.is_shared(op.operand_types[1]))
     if op.attributes.get("ordering") in _ATOMIC_ORDERINGS:
-        llvm_atomic.store(fiber, op, pointer, value, element)
+        llvm_atomic.store(fiber, op, pointer, value, _number(op, type_))
         return
-    pointers.write(fiber, op, pointer, value, element, shape, shared=pointers.is_shared(op.operand_types[1]))
+    place.write(type_, value)
+
+
+def _number(op: Instruction, type_: Type) -> Scalar:
+    if isinstance(type_, Opaque):
+        raise Unsupported(op, f"of {type_.text}, atomically")
+    return type_.element
 
 
 @executes("llvm.intr.prefetch")

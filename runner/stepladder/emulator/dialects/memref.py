@@ -16,7 +16,7 @@ from stepladder.emulator.core.registry import executes, lowers, shared
 from stepladder.emulator.core.types import Buffer, Type, Vector, decode
 from stepladder.emulator.core.values import MemRef, Value
 from stepladder.emulator.hardware.warps import alike
-from stepladder.emulator.memory import alignment, initialized, memory
+from stepladder.emulator.memory import alignment, initialized, memory, pointers
 from stepladder.emulator.memory.memory import contiguous
 from stepladder.mlir.bindings import ir
 from stepladder.runtime.errors import FAILED, StepladderError
@@ -280,7 +280,8 @@ def view_(fiber: Fiber, op: Instruction, view: MemRef, shift: Value, *sizes: Val
     if values.is_uniform(shift):
         return contiguous(view.memory, type_.element, shape, view.start + view.offset + int(shift))
     whole_view = contiguous(view.memory, type_.element, shape, view.start + view.offset)
-    return whole_view.view(shift // type_.element.bytes, whole_view.sizes, whole_view.strides)
+    first = pointers.in_elements(fiber, op, shift, type_.element)
+    return whole_view.view(first, whole_view.sizes, whole_view.strides)
 
 
 @executes("memref.assume_alignment")

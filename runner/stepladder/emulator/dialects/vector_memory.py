@@ -284,10 +284,11 @@ def scatter(fiber: Fiber, op: Instruction, target: Value, *operands: Value) -> V
 
 @executes("vector.type_cast")
 def type_cast(fiber: Fiber, op: Instruction, view: MemRef) -> MemRef:
-    """The memory of an array as that of one vector."""
-    element = op.result_types[0].element
-    count = element.bytes // view.element.bytes
-    first = np.asarray(view.offset)
-    if (first % count).any():
-        raise Unsupported(op, f"of memory that does not begin at a multiple of {count} elements")
-    return MemRef(view.memory, element, view.start, plain(first // count), (), ())
+    """The memory of an array, of elements or of vectors, as one of vectors that have more or fewer dimensions of it."""
+    result = op.result_types[0]
+    element, shape = result.element, result.static_shape
+    first = np.asarray(view.offset) * view.element.bytes
+    if (first % element.bytes).any():
+        raise Unsupported(op, f"of memory that does not begin at a multiple of {element.bytes} bytes")
+    whole = memory.contiguous(view.memory, element, shape, view.start)
+    return whole.view(plain(first // element.bytes), whole.sizes, whole.strides)

@@ -117,7 +117,8 @@ def view_at(
         sizes, strides: of each dimension in elements, each uniform or (T,).
 
     Raises:
-        Unsupported: there is no memory at the address.
+        Unsupported: there is no memory at the address, or the addresses of threads are of different memory, or are not
+            a multiple of an element apart.
     """
     low = address if values.is_uniform(address) else address[fiber.lanes].min()
     allocation = _nearest(fiber, int(low))
@@ -125,8 +126,28 @@ def view_at(
         raise Unsupported(op, "of a descriptor, where there is no memory")
     start = address - allocation.address
     if not values.is_uniform(start):
-        return MemRef(allocation, element, 0, start // element.bytes + offset, sizes, strides)
+        last = object_at(fiber, int(address[fiber.lanes].max()))
+        if last is not None and last is not allocation:
+            raise Unsupported(op, f"of {values.OF_SEVERAL}")
+        return MemRef(allocation, element, 0, in_elements(fiber, op, start, element) + offset, sizes, strides)
     return MemRef(allocation, element, int(start), offset, sizes, strides)
+
+
+def in_elements(fiber: Fiber, op: Instruction, start: np.ndarray, element: Scalar) -> np.ndarray:
+    """Returns bytes that differ among threads as elements.
+
+    Args:
+        fiber: whose active lanes use them.
+        op: for the error.
+        start: bytes, (T,).
+        element: the type.
+
+    Raises:
+        Unsupported: they are no multiple of an element.
+    """
+    if (start[fiber.lanes] % element.bytes).any():
+        raise Unsupported(op, f"of addresses that differ among threads and are no multiple of {element.bytes} bytes")
+    return start // element.bytes
 
 
 def parts(fiber: Fiber, op: Instruction, pointer: Value, *, shared: bool = False) -> list[tuple]:

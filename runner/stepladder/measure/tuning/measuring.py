@@ -8,7 +8,6 @@ and no more: it is named, excluded, and the others are measured anew.
 from __future__ import annotations
 
 import json
-import os
 import queue
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from typing import Any
 from stepladder.measure.tuning.database import FAILED_CHECK, PASSED, Candidate, Database, Entry
 from stepladder.measure.tuning.plan import REFUSED, WRONG_RESULTS, Plan, Problem, Setting, read_plan
 from stepladder.runtime.errors import FAILED, StepladderError
+from stepladder.runtime.processes import environment_of_module
 
 # Seconds without a line from the process that measures, after which what it said it would run counts as hanging.
 PATIENCE = 60.0
@@ -80,11 +80,7 @@ def measure_problem(
 def _run_worker(command: Sequence[str], patience: float, excluded: dict[str, str]) -> dict[str, Any] | None:
     """Runs the process that measures once; returns its result, or None where it has to run again without a setting,
     which is then among `excluded`."""
-    environment = dict(os.environ)
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    )
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment_of_module())
     running = ""
     try:
         lines = _Lines(process)

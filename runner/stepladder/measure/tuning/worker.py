@@ -27,6 +27,7 @@ from stepladder.runtime.bundle import read_bundle
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 from stepladder.runtime.launch import DeviceExecutor, MatmulBuffers
+from stepladder.runtime.processes import end_with_starter
 from stepladder.verify.check import check_exact
 
 if TYPE_CHECKING:
@@ -193,5 +194,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    end_with_starter()
     with contextlib.suppress(KeyboardInterrupt):
         sys.exit(main(sys.argv[1:]))

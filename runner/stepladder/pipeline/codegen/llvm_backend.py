@@ -14,6 +14,8 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
+from stepladder.runtime.processes import end_with_starter
+
 _TRIPLE = "nvptx64-nvidia-cuda"
 # LLVM takes the first version of PTX that has the chip; products of fp8 by mma.sync came later than theirs.
 _PTX_OF_FP8 = "+ptx84"
@@ -78,4 +80,5 @@ def to_ptx(llvm_ir: str, chip: str, library: str | None = None) -> str:
 
 
 if __name__ == "__main__":
+    end_with_starter()
     sys.stdout.write(to_ptx(sys.stdin.read(), *sys.argv[1:]))

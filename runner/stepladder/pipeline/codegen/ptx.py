@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from stepladder.mlir.diagnostics import shorten
 from stepladder.pipeline.codegen.llvm_text import for_older_llvm
 from stepladder.pipeline.codegen.toolchain import find_libdevice, find_tool
 from stepladder.runtime.errors import FAILED, StepladderError
+from stepladder.runtime.processes import environment_of_module
 
 _MAX_LOG_LINES = 3
 
@@ -27,16 +27,12 @@ def to_ptx(llvm_ir: str, chip: str) -> str:
     Raises:
         StepladderError: LLVM refuses the module (status FAILED), or libdevice, whose functions it calls, is missing.
     """
-    environment = dict(os.environ)
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    )
     child = subprocess.run(
         [sys.executable, "-m", "stepladder.pipeline.codegen.llvm_backend", chip, *_libraries(llvm_ir)],
         input=for_older_llvm(llvm_ir),
         capture_output=True,
         text=True,
-        env=environment,
+        env=environment_of_module(),
         check=False,
     )
     if child.returncode:

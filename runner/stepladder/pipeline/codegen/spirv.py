@@ -24,6 +24,7 @@ from stepladder.pipeline.codegen import cache as code_cache
 from stepladder.pipeline.codegen.kernel import Kernel, check_lowered
 from stepladder.pipeline.codegen.llvm_text import for_older_llvm
 from stepladder.runtime.errors import FAILED, StepladderError
+from stepladder.runtime.processes import environment_of_module
 
 _MAX_LOG_LINES = 3
 _ENVIRONMENT = "opencl2.2"  # of which modules are SPIR-V 1.2
@@ -100,15 +101,11 @@ def to_spirv(llvm_ir: str) -> bytes:
     Raises:
         StepladderError: LLVM refuses the module (status FAILED).
     """
-    environment = dict(os.environ)
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    )
     child = subprocess.run(
         [sys.executable, "-m", "stepladder.pipeline.codegen.spirv_backend"],
         input=for_older_llvm(llvm_ir).encode(),
         capture_output=True,
-        env=environment,
+        env=environment_of_module(),
         check=False,
     )
     if child.returncode:

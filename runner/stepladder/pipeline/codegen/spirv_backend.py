@@ -12,6 +12,8 @@ import sys
 
 import llvmlite.binding as llvm
 
+from stepladder.runtime.processes import end_with_starter
+
 _TRIPLE = "spirv64v1.2-unknown-unknown"  # the version that OpenCL 2.2 and Level Zero take
 _EXTENSIONS = "+SPV_INTEL_cache_controls,+SPV_INTEL_subgroups,+SPV_EXT_shader_atomic_float_add"
 # MLIR calls the shuffle of SPIR-V 1.3; that of Intel's extension is the same function in SPIR-V 1.2.
@@ -87,4 +89,5 @@ def to_spirv(llvm_ir: str) -> bytes:
 
 
 if __name__ == "__main__":
+    end_with_starter()
     sys.stdout.buffer.write(to_spirv(sys.stdin.read()))
