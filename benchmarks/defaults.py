@@ -58,7 +58,7 @@ def _entry(problem: dict, bundle: dict) -> dict:
 
 
 def _fits(bundle: dict, target: Target) -> bool:
-    """Tells whether a target has the shared memory and the kind of copies that a kernel uses."""
+    """Returns whether a target has the shared memory and the kind of copies that a kernel uses."""
     shared_memory = bundle["static_shared_memory"] + bundle["dynamic_shared_memory"]
     has_copies = target.compute_capability >= (8, 0) or "convert_to_cp_async" not in bundle["steps"]
     return shared_memory <= target.shared_memory and has_copies
@@ -246,7 +246,7 @@ def not_surpassed(entries: list[dict], since: Path, elsewhere: Path) -> list[dic
 
 
 def _is_in_clusters(kernel: dict) -> bool:
-    """Tells whether the blocks of a kernel form clusters, which do not divide every grid."""
+    """Returns whether the blocks of a kernel form clusters, which do not divide every grid."""
     return any(kernel["knobs"].get(name, 1) > 1 for name in ("cluster_m", "cluster_n"))
 
 

@@ -100,7 +100,7 @@ def ops_of(dialect: str) -> list[str]:
 
 
 def is_known(name: str) -> bool:
-    """Tells whether the emulator executes an op, or the op that it ends a region of.
+    """Returns whether the emulator executes an op, or the op that it ends a region of.
 
     Args:
         name: of the op.

@@ -75,7 +75,7 @@ LEFT_OUT = {
 
 
 def is_known(name: str) -> bool:
-    """Tells whether the emulator decodes an instruction.
+    """Returns whether the emulator decodes an instruction.
 
     Args:
         name: of the instruction in the PTX ISA.

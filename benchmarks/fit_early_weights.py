@@ -188,7 +188,7 @@ def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
 
 
 def _is_candidate(kernel: Kernel) -> bool:
-    """Tells whether kernels of this form may be chosen, and a multiprocessor has the shared memory for as many blocks
+    """Returns whether kernels of this form may be chosen, and a multiprocessor has the shared memory for as many blocks
     as it is for: some results have kernels of which it holds one."""
     m, n, k, stages, split = (int(kernel.knobs[name]) for name in _TILE)
     blocks = int(kernel.knobs.get("min_blocks_per_sm", 1))

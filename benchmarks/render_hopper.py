@@ -124,7 +124,7 @@ def sizes_of(types: str) -> tuple[dict, list[dict]]:
 
 
 def is_square(measured: dict) -> bool:
-    """Tells whether a problem is one of the squares; 1000^3, whose rows are not aligned, is one of the shapes.
+    """Returns whether a problem is one of the squares; 1000^3, whose rows are not aligned, is one of the shapes.
 
     Args:
         measured: an entry of a result.

@@ -118,7 +118,7 @@ def entry_of(text: str) -> str:
 
 
 def passes(path: Path, printed: str) -> bool:
-    """Tells whether the output of a test matches its CHECK lines; true where it has none.
+    """Returns whether the output of a test matches its CHECK lines; true where it has none.
 
     Args:
         path: of the test.
@@ -175,7 +175,7 @@ def run(path: Path, edited: Path | None = None) -> tuple[str, str, list[dict]]:
 
 
 def passes_when_fixed(path: Path) -> bool | None:
-    """Tells whether the fixed copy of a test passes; None where the test has no fixes.
+    """Returns whether the fixed copy of a test passes; None where the test has no fixes.
 
     Args:
         path: of the test.

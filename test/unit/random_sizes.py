@@ -102,7 +102,7 @@ def random_size(seed: int, most: int = 200) -> RandomSize:
 
 
 def _is_accepted(knobs: dict, sizes: tuple[int, int, int], vectors: list[int], bits: int, narrow: bool) -> bool:
-    """Tells whether a pipeline accepts tiles, copies and stages."""
+    """Returns whether a pipeline accepts tiles, copies and stages."""
     block_m, block_n, block_k = (knobs[f"block_{axis}"] for axis in "mnk")
     if block_m % knobs["warp_m"] or block_n % knobs["warp_n"]:
         return False

@@ -96,7 +96,7 @@ def with_wide_weights() -> str:
 
 
 def is_outlined(text: str) -> bool:
-    """Tells whether the attention of a function becomes a function of its own."""
+    """Returns whether the attention of a function becomes a function of its own."""
     with mlir_context():
         run = run_pipeline(text, "attention.mlir", Request(pipeline_file("functions"), {"attention": True}))
         return "call @f_attention_0" in next(step.text for step in run.steps if step.name == "outline_attention")

@@ -113,7 +113,7 @@ def test_pages_name_files_that_are_there() -> None:
 
 
 def _is_ignored(name: str) -> bool:
-    """Tells whether a path is one that a build makes."""
+    """Returns whether a path is one that a build makes."""
     return subprocess.run(["git", "check-ignore", "-q", name], cwd=ROOT).returncode == 0
 
 

@@ -82,7 +82,7 @@ def running(kernels: Sequence[Access], overlaps: Sequence[bool], place: int) -> 
 
 
 def is_safe(kernels: Sequence[Access], overlaps: Sequence[bool]) -> bool:
-    """Tells whether no kernel that may run writes what another one reads early."""
+    """Returns whether no kernel that may run writes what another one reads early."""
     for place, kernel in enumerate(kernels):
         if not kernel.is_early or not kernel.early or not overlaps[place]:
             continue

@@ -102,7 +102,7 @@ def waiting(command: list[str], folder: Path) -> Iterator[tuple[subprocess.Popen
 
 
 def has_ended(process: int) -> bool:
-    """Tells whether a process is gone, or only its parent has not asked for its status yet."""
+    """Returns whether a process is gone, or only its parent has not asked for its status yet."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:

@@ -57,7 +57,7 @@ class Job:
         return pipelines_for(self.pipeline, self.target, is_divisible=self._is_divisible)
 
     def _is_divisible(self) -> bool:
-        """Tells whether the payload may be several kernels as well as one; an unacceptable one is refused later."""
+        """Returns whether the payload may be several kernels as well as one; an unacceptable one is refused later."""
         from stepladder.pipeline.context import mlir_context
         from stepladder.pipeline.functions.division import is_divisible
 

@@ -226,7 +226,7 @@ def knob_items(knobs: Mapping[str, object]) -> tuple[tuple[str, str | int], ...]
 
 
 def _is_of_torch(source: object, is_called: bool) -> bool:
-    """Tells whether a source is a module of PyTorch, or, with example inputs, a function of its tensors."""
+    """Returns whether a source is a module of PyTorch, or, with example inputs, a function of its tensors."""
     if torch_module() is None or isinstance(source, (str, os.PathLike, MatmulSpec)):
         return False
     return importlib.import_module("stepladder.api.torch_sources").is_source(source, is_called)

@@ -47,7 +47,7 @@ class OpenGpu:
         return self.device.session.cuda
 
     def is_current(self) -> bool:
-        """Tells whether the context is the calling thread's."""
+        """Returns whether the context is the calling thread's."""
         return int(self.cuda.driver.cuCtxGetCurrent()[1]) == self.context
 
     def on_stream(self, launch: Callable[[], None], stream: int) -> Callable[[], None]:
@@ -331,7 +331,7 @@ class LoadedKernel:
 
 
 def uses_global_memory(ptx: str) -> bool:
-    """Tells whether a kernel has variables in global memory, which launches at one time would share.
+    """Returns whether a kernel has variables in global memory, which launches at one time would share.
 
     Args:
         ptx: of the kernel.

@@ -128,7 +128,7 @@ class KnownTensors:
 
 
 def is_plain(array: object, torch: Any) -> bool:  # noqa: ANN401
-    """Tells whether an array is a tensor of PyTorch's own classes.
+    """Returns whether an array is a tensor of PyTorch's own classes.
 
     Args:
         array: of any type.

@@ -79,7 +79,7 @@ def _shown(value: object) -> str:
 
 
 def is_number(value: object) -> bool:
-    """Tells whether a value is a scalar: it is no array, or one of NumPy without axes.
+    """Returns whether a value is a scalar: it is no array, or one of NumPy without axes.
 
     Args:
         value: what a caller passed.

@@ -73,7 +73,7 @@ def _is_trusted(code: CodeType) -> bool:
 
 
 def _is_imported(frame: FrameType) -> bool:
-    """Tells whether code runs because a module is imported by one of these packages, which the epilogue calls."""
+    """Returns whether code runs because a module is imported by one of these packages, which the epilogue calls."""
     looked_at: FrameType | None = frame
     is_import = False
     while looked_at is not None and looked_at.f_code is not call_observed.__code__:

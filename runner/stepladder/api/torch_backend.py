@@ -102,7 +102,7 @@ def _take_place(graph: torch.fx.Graph, node: torch.fx.Node, replacement: torch.f
 
 
 def _is_taken(node: torch.fx.Node, spec: MatmulSpec | str, device: str) -> bool:
-    """Tells whether a pipeline compiles a matmul; the kernel is kept in the cache.
+    """Returns whether a pipeline compiles a matmul; the kernel is kept in the cache.
 
     Args:
         node: the layer, for the log.

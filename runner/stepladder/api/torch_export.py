@@ -164,7 +164,7 @@ class Module:
 
 
 def _is_viewed(type_: torch.dtype) -> bool:
-    """Tells whether kernels write results of a type as those of another one: pairs of values, and i8."""
+    """Returns whether kernels write results of a type as those of another one: pairs of values, and i8."""
     return type_.is_complex or type_ is torch.uint8
 
 

@@ -240,7 +240,7 @@ def _check_results(program: Any) -> None:  # noqa: ANN401
 
 
 def _is_of_graphs(target: Any) -> bool:  # noqa: ANN401
-    """Tells whether an op is one of PyTorch on graphs, such as `torch.cond`."""
+    """Returns whether an op is one of PyTorch on graphs, such as `torch.cond`."""
     return any(kind.__name__ == "HigherOrderOperator" for kind in type(target).__mro__)
 
 
@@ -255,7 +255,7 @@ def first_line(error: Exception) -> str:
 
 
 def _takes_bytes_as_signed(node: Any) -> bool:  # noqa: ANN401
-    """Tells whether torch-mlir computes an op of uint8 as one of int8, which differs."""
+    """Returns whether torch-mlir computes an op of uint8 as one of int8, which differs."""
     if node.op != "call_function" or not str(node.target).startswith("aten."):
         return False
     types = [item.meta["val"].dtype for item in node.all_input_nodes if isinstance(item.meta.get("val"), torch.Tensor)]

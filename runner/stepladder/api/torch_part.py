@@ -38,7 +38,7 @@ def tensor_of(item: object) -> Any:  # noqa: ANN401
 
 
 def is_size(item: object) -> bool:
-    """Tells whether a node represents a size.
+    """Returns whether a node represents a size.
 
     Args:
         item: a node of a graph.
@@ -47,7 +47,7 @@ def is_size(item: object) -> bool:
 
 
 def is_static(tensor: torch.Tensor) -> bool:
-    """Tells whether a tensor without data has a static shape.
+    """Returns whether a tensor without data has a static shape.
 
     Args:
         tensor: of a node.
@@ -65,7 +65,7 @@ def shape_of(tensor: torch.Tensor) -> tuple[int, ...] | None:
 
 
 def is_contiguous(tensor: torch.Tensor) -> bool:
-    """Tells whether a tensor without data is row-major in the call that a graph is traced for.
+    """Returns whether a tensor without data is row-major in the call that a graph is traced for.
 
     Args:
         tensor: of a node.

@@ -184,7 +184,7 @@ def _whole_graph_refusal(graph_module: torch.fx.GraphModule) -> str | None:
 
 
 def _changes_state(node: torch.fx.Node) -> bool:
-    """Tells whether an op writes an operand, or changes a mode of PyTorch."""
+    """Returns whether an op writes an operand, or changes a mode of PyTorch."""
     if node.op == "call_module":
         return True
     if node.op not in ("call_function", "call_method"):
@@ -245,7 +245,7 @@ def _chosen(graph_module: torch.fx.GraphModule, device: str, log: logging.Logger
 
 
 def _is_inside(view: torch.fx.Node, chosen: set[torch.fx.Node], computed: set[torch.fx.Node]) -> bool:
-    """Tells whether a view belongs into a part.
+    """Returns whether a view belongs into a part.
 
     One that is read outside of it would see memory that the part does not have; one of an input needs a contiguous one.
     """
@@ -278,7 +278,7 @@ def _activations(part: Partition) -> set[torch.fx.Node]:
 
 
 def _is_acyclic(graph_module: torch.fx.GraphModule, parts: Sequence[Partition]) -> bool:
-    """Tells whether the ops of each part can be one op."""
+    """Returns whether the ops of each part can be one op."""
     owner: dict[torch.fx.Node, object] = {}
     for part in parts:
         for node in part.nodes:

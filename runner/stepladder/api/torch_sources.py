@@ -19,7 +19,7 @@ _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 
 
 def is_source(source: object, is_called: bool) -> bool:
-    """Tells whether `module_of` accepts a source.
+    """Returns whether `module_of` accepts a source.
 
     Args:
         source: of `stepladder.compile`.

@@ -104,7 +104,7 @@ def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def same_strides(shape: tuple[int, ...], strides: tuple[int, ...], expected: tuple[int, ...]) -> bool:
-    """Tells whether strides reach the same elements; those of axes of one element do not matter.
+    """Returns whether strides reach the same elements; those of axes of one element do not matter.
 
     Args:
         shape: of both arrays.
@@ -129,7 +129,7 @@ def jax_module() -> Any:  # noqa: ANN401
 
 
 def is_array(value: object) -> bool:
-    """Tells whether a value is an array, and not a scalar.
+    """Returns whether a value is an array, and not a scalar.
 
     Args:
         value: of any type.
@@ -142,7 +142,7 @@ def is_array(value: object) -> bool:
 
 
 def is_on_host(array: object) -> bool:
-    """Tells whether an array is one of NumPy, calls on which are not kept.
+    """Returns whether an array is one of NumPy, calls on which are not kept.
 
     Args:
         array: that a call was made on.

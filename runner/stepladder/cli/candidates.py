@@ -33,7 +33,7 @@ _NEUTRAL: dict[str, tuple[int | str, ...]] = {
 
 
 def is_neutral(name: str, value: int | str) -> bool:
-    """Tells whether a knob has the value of kernels that do not use its feature.
+    """Returns whether a knob has the value of kernels that do not use its feature.
 
     Args:
         name: of the knob.

@@ -171,7 +171,7 @@ class _StandardError(io.RawIOBase):
         return 2
 
     def isatty(self) -> bool:
-        """Tells whether it is a terminal."""
+        """Returns whether it is a terminal."""
         return os.isatty(2)
 
     def write(self, data: bytes | memoryview) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -109,7 +109,7 @@ def load_installed() -> None:
 
 
 def _any_package_declares_plugins() -> bool:
-    """Tells whether any installed package may have an entry point of the group, from the texts on disk."""
+    """Returns whether any installed package may have an entry point of the group, from the texts on disk."""
     for folder in sys.path:
         for path in Path(folder or ".").glob("*-info/entry_points.txt"):
             with contextlib.suppress(OSError, UnicodeDecodeError):

@@ -105,7 +105,7 @@ def refuse_unsupported(problem: Problem) -> None:
 
 
 def sums_in_tensor_core(bundles: Iterable[Bundle]) -> bool:
-    """Tells whether all kernels leave sums of products of fp8 in the tensor core, as the library then may too.
+    """Returns whether all kernels leave sums of products of fp8 in the tensor core, as the library then may too.
 
     Args:
         bundles: of kernels of one problem.

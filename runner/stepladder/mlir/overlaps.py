@@ -34,7 +34,7 @@ class _Places:
 
 
 def are_apart(first: ir.Type, second: ir.Type) -> bool:
-    """Tells whether two views of one buffer are known to share no element.
+    """Returns whether two views of one buffer are known to share no element.
 
     Args:
         first: type of a view.

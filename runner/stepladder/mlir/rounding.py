@@ -6,7 +6,7 @@ from stepladder.mlir.bindings import ir
 
 
 def rounds_to_nearest(op: ir.Operation) -> bool:
-    """Tells whether an op rounds to nearest, ties to even: `arith.truncf` may state another mode, in which no kernel
+    """Returns whether an op rounds to nearest, ties to even: `arith.truncf` may state another mode, in which no kernel
     and no reference rounds.
 
     Args:

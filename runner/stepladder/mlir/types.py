@@ -47,7 +47,7 @@ def bit_width(type_: ir.Type) -> int:
 
 
 def is_number(type_: ir.Type) -> bool:
-    """Tells whether a type is that of a signless integer, an index or a floating-point number.
+    """Returns whether a type is that of a signless integer, an index or a floating-point number.
 
     Args:
         type_: of a value.
@@ -67,7 +67,7 @@ def element_of(type_: ir.Type) -> ir.Type:
 
 
 def is_fp8(type_: ir.Type) -> bool:
-    """Tells whether a type is a floating-point type of 8 bits.
+    """Returns whether a type is a floating-point type of 8 bits.
 
     Args:
         type_: an element type.
@@ -122,7 +122,7 @@ def address_space_name(space: ir.Attribute | None) -> str | None:
 
 
 def is_workgroup_memory(type_: ir.Type) -> bool:
-    """Tells whether a memref type is in the shared memory of a block.
+    """Returns whether a memref type is in the shared memory of a block.
 
     Args:
         type_: of a value.
@@ -178,7 +178,7 @@ def tensor_map_of_box(box: Sequence[int], element_type: ir.Type, swizzle: int) -
 
 
 def is_tensor_map(type_: ir.Type) -> bool:
-    """Tells whether a type is that of a TMA descriptor.
+    """Returns whether a type is that of a TMA descriptor.
 
     Args:
         type_: of a value.
@@ -248,7 +248,7 @@ def accumulator(rows: int, columns: int, element_type: ir.Type) -> ir.Type:
 
 
 def is_accumulator(type_: ir.Type) -> bool:
-    """Tells whether a type is that of a warpgroup's accumulator.
+    """Returns whether a type is that of a warpgroup's accumulator.
 
     Args:
         type_: of a value.

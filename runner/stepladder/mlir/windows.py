@@ -34,7 +34,7 @@ def place_of(type_: ir.MemRefType) -> tuple[int, tuple[int, ...]] | None:
 
 
 def has_gaps(type_: ir.MemRefType) -> bool:
-    """Tells whether a memref is dense rows with a pitch, or after an offset.
+    """Returns whether a memref is dense rows with a pitch, or after an offset.
 
     Args:
         type_: of a buffer, or of a view of one.
@@ -76,7 +76,7 @@ def span_of(type_: ir.MemRefType, offset: int, strides: Sequence[int]) -> int:
 
 
 def is_window(cast: ir.Operation) -> bool:
-    """Tells whether a view is dense rows that do not overlap, and within its buffer; axes but the rows' may be in any
+    """Returns whether a view is dense rows that do not overlap, and within its buffer; axes but the rows' may be in any
     order in memory.
 
     Args:

@@ -1,4 +1,4 @@
-"""Tells whether the functions of an epilogue may be approximated: where all its results have 16 bits or fewer."""
+"""Returns whether the functions of an epilogue may be approximated: where all its results have 16 bits or fewer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _may_approximate(names: Iterable[str], results: Iterable[str]) -> bool:
 
 
 def approximates(problem: Problem) -> bool:
-    """Tells whether a problem has functions that may be approximated.
+    """Returns whether a problem has functions that may be approximated.
 
     Args:
         problem: whose consumers, C type and further results decide.
@@ -29,7 +29,7 @@ def approximates(problem: Problem) -> bool:
 
 
 def rounds_results_to_few_bits(generic: ir.Operation) -> bool:
-    """Tells whether all results of a `linalg.generic` are of f16, bf16 or fp8.
+    """Returns whether all results of a `linalg.generic` are of f16, bf16 or fp8.
 
     Args:
         generic: the op.
@@ -38,7 +38,7 @@ def rounds_results_to_few_bits(generic: ir.Operation) -> bool:
 
 
 def module_approximates(module: ir.Module, consumers: Sequence[ir.Operation]) -> bool:
-    """Tells whether a dump has functions that may be approximated, or are already.
+    """Returns whether a dump has functions that may be approximated, or are already.
 
     Args:
         module: the IR after any step.
@@ -51,7 +51,7 @@ def module_approximates(module: ir.Module, consumers: Sequence[ir.Operation]) ->
 
 
 def _are_approximated(consumers: Sequence[ir.Operation]) -> bool:
-    """Tells whether the elementwise ops of a function have functions that may be approximated."""
+    """Returns whether the elementwise ops of a function have functions that may be approximated."""
     names = [inner.operation.name for op in consumers for inner in op.regions[0].blocks[0].operations]
     outputs = [value for op in consumers for value in _outputs(op) if not _is_between(value, consumers)]
     return _may_approximate(names, map(_element, outputs))
@@ -69,6 +69,6 @@ def _element(value: ir.Value) -> str:
 
 
 def _is_between(value: ir.Value, consumers: Sequence[ir.Operation]) -> bool:
-    """Tells whether only elementwise ops read a value."""
+    """Returns whether only elementwise ops read a value."""
     users = users_of(value)
     return bool(users) and all(user in consumers for user in users)

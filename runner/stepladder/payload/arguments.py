@@ -39,7 +39,7 @@ def _marked(function: ir.Operation, name: str) -> dict[int, int]:
 
 
 def is_shaped(value: ir.Value) -> bool:
-    """Tells whether a value is a tensor or a buffer.
+    """Returns whether a value is a tensor or a buffer.
 
     Args:
         value: of any type.
@@ -48,7 +48,7 @@ def is_shaped(value: ir.Value) -> bool:
 
 
 def is_memref(value: ir.Value) -> bool:
-    """Tells whether a value is a memref.
+    """Returns whether a value is a memref.
 
     Args:
         value: of any type.

@@ -96,7 +96,7 @@ def dynamic_shapes(module: ir.Module, name: str | None = None) -> list[tuple[str
 
 
 def computes_shapes(module: ir.Module, name: str | None = None) -> bool:
-    """Tells whether a function computes shapes of tensors, though those of its arguments are static.
+    """Returns whether a function computes shapes of tensors, though those of its arguments are static.
 
     Args:
         module: the payload; one that `select` refuses computes none.
@@ -124,7 +124,7 @@ def _outermost(function: ir.Operation) -> list[ir.Operation]:
 
 
 def _has_dynamic_results(ops: Iterable[ir.Operation]) -> bool:
-    """Tells whether an op makes a tensor whose shape is not static."""
+    """Returns whether an op makes a tensor whose shape is not static."""
     results = [result for op in ops for result in op.results]
     return any(isinstance(result.type, ir.RankedTensorType) and not _is_static(result.type) for result in results)
 

@@ -55,7 +55,7 @@ _SCALARS = "accepted in an elementwise op: " + ", ".join(sorted(SCALAR_OPS))
 
 
 def is_consumer(op: ir.Operation) -> bool:
-    """Tells whether an op may be an elementwise op: `linalg.generic` or a named one.
+    """Returns whether an op may be an elementwise op: `linalg.generic` or a named one.
 
     Args:
         op: any op.
@@ -83,7 +83,7 @@ def maps_of(op: ir.Operation) -> list[ir.AffineMap]:
 
 
 def reads_output(op: ir.Operation) -> bool:
-    """Tells whether the body of a structured op with one output reads what the output held.
+    """Returns whether the body of a structured op with one output reads what the output held.
 
     Args:
         op: a linalg op, named or `linalg.generic`.
@@ -173,7 +173,7 @@ def check_type(op: ir.Operation, operand: ir.Value) -> None:
 
 
 def _is_between(operand: ir.Value) -> bool:
-    """Tells whether an operand is what an elementwise op makes for another one, or the empty tensor that it writes."""
+    """Returns whether an operand is what an elementwise op makes for another one, or the empty tensor that it writes."""
     source = producer(operand)
     return source is not None and (source.name == "tensor.empty" or is_consumer(source))
 

@@ -16,7 +16,7 @@ from stepladder.runtime.problem import Window
 
 
 def divides_batch(op: ir.Operation) -> bool:
-    """Tells whether a reshape is of a batch of products that is stored with several strides between its matrices.
+    """Returns whether a reshape is of a batch of products that is stored with several strides between its matrices.
 
     Args:
         op: a `tensor.reshape`.
@@ -31,7 +31,7 @@ def divides_batch(op: ir.Operation) -> bool:
 
 
 def joins_batch(op: ir.Operation) -> bool:
-    """Tells whether a reshape is of an A or B with several strides between its matrices, to those of one batch.
+    """Returns whether a reshape is of an A or B with several strides between its matrices, to those of one batch.
 
     Args:
         op: a `tensor.reshape`.

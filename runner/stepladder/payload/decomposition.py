@@ -62,7 +62,7 @@ def _check_padding(op: ir.Operation) -> None:
 
 
 def _is_on_tensors(op: ir.Operation) -> bool:
-    """Tells whether an op computes arithmetic on whole tensors."""
+    """Returns whether an op computes arithmetic on whole tensors."""
     return (
         op.name.startswith(_ON_WHOLE_TENSORS)
         and op.name != "arith.constant"

@@ -174,8 +174,9 @@ def _source_bits(problem: Problem, source: EpilogueOperand | None, elements: int
 
 
 def _windows_are_aligned(problem: Problem) -> bool:
-    """Tells whether the rows of operands that are parts of buffers begin at multiples of 16 bytes, and whether those of
-    C end there too: vectors are as wide as pitches allow, and none may reach beyond a row."""
+    """Returns whether the rows of operands that are parts of buffers begin at multiples of 16 bytes, and whether those
+    of C end there too: vectors are as wide as pitches allow, and none may reach beyond a row.
+    """
     for role in "abc":
         window = problem.window(role)
         unit = 0 if window is None else window.unit
@@ -288,8 +289,9 @@ def _matmul_facts(matmuls: Sequence[ir.Operation], *, is_sized: bool) -> Facts:
 
 
 def _is_of_matrices(op: ir.Operation) -> bool:
-    """Tells whether a contraction is of matrices, or batches of them: one in a function that is not divided yet may be
-    of tensors of any rank."""
+    """Returns whether a contraction is of matrices, or batches of them: one in a function that is not divided yet may
+    be of tensors of any rank.
+    """
     return all(len(ir.ShapedType(operand.type).shape) in (2, 3) for operand in op.operands)
 
 
@@ -349,8 +351,8 @@ def _inputs(op: ir.Operation) -> int:
 
 
 def _is_consumer(op: ir.Operation) -> bool:
-    """Tells whether an op of a dump reads the product: a `linalg.generic`, which may only round, or a named elementwise
-    op or reduction on tensors.
+    """Returns whether an op of a dump reads the product: a `linalg.generic`, which may only round, or a named
+    elementwise op or reduction on tensors.
 
     Steps make copies, of tensors too, and other named ops on buffers.
     """

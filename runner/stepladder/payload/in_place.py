@@ -46,7 +46,7 @@ def check(function: ir.Operation, contents: Mapping[ir.Value, Content], c: int) 
 
 
 def _is_same_place(map_: ir.AffineMap, shape: list[int]) -> bool:
-    """Tells whether a map of loops is the identity, or 0 along axes of one element."""
+    """Returns whether a map of loops is the identity, or 0 along axes of one element."""
     return map_.n_dims == len(shape) and all(
         place.position == axis if isinstance(place, ir.AffineDimExpr) else size == 1
         for axis, (place, size) in enumerate(zip(map_.results, shape))

@@ -22,7 +22,7 @@ def tiles_of(launch: ir.Operation) -> list[ir.Value]:
 
 
 def has_private_tiles(module: ir.Module) -> bool:
-    """Tells whether each thread of a block has such a tile of its own, so that none sees what others copied.
+    """Returns whether each thread of a block has such a tile of its own, so that none sees what others copied.
 
     Args:
         module: a dump.
@@ -35,7 +35,7 @@ def has_private_tiles(module: ir.Module) -> bool:
 
 
 def has_copied_tiles(module: ir.Module) -> bool:
-    """Tells whether a block copies to such tiles, so that a barrier must follow the matmul that reads them.
+    """Returns whether a block copies to such tiles, so that a barrier must follow the matmul that reads them.
 
     Args:
         module: a dump.

@@ -17,7 +17,7 @@ def _inner(op: ir.Operation) -> list[ir.Operation]:
 
 
 def multiplies_and_adds(matmul: ir.Operation) -> bool:
-    """Tells whether a matmul's body is the one that its name says: casts of the inputs, a product, a sum.
+    """Returns whether a matmul's body is the one that its name says: casts of the inputs, a product, a sum.
 
     Args:
         matmul: a linalg op of two inputs and one output, with its body.
@@ -39,7 +39,7 @@ def multiplies_and_adds(matmul: ir.Operation) -> bool:
 
 
 def adds_and_rounds(generic: ir.Operation) -> bool:
-    """Tells whether an op adds to each element of one output, extended, that of one input, and rounds the sum once.
+    """Returns whether an op adds to each element of one output, extended, that of one input, and rounds the sum once.
 
     Args:
         generic: any op; one other than `linalg.generic` does not.
@@ -56,7 +56,7 @@ def adds_and_rounds(generic: ir.Operation) -> bool:
 
 
 def rounds(generic: ir.Operation) -> bool:
-    """Tells whether an op writes each element of one input, rounded to nearest, to the same position of one output.
+    """Returns whether an op writes each element of one input, rounded to nearest, to the same position of one output.
 
     Args:
         generic: any op; one other than `linalg.generic` does not.
@@ -67,7 +67,7 @@ def rounds(generic: ir.Operation) -> bool:
 
 
 def _is_elementwise(generic: ir.Operation, *names: str) -> bool:
-    """Tells whether an op maps each element of one input to the same position of one output, by ops of these names."""
+    """Returns whether an op maps each element of one input to the same position of one output, by ops of these names."""
     if generic.name != "linalg.generic" or len(generic.operands) != 2:
         return False
     maps = [ir.AffineMapAttr(attribute).value for attribute in generic.attributes["indexing_maps"]]
@@ -77,7 +77,7 @@ def _is_elementwise(generic: ir.Operation, *names: str) -> bool:
 
 
 def _rounds(value: ir.Value, rounding: ir.Operation, end: ir.Operation) -> bool:
-    """Tells whether a body ends by rounding a value to nearest, and yields it."""
+    """Returns whether a body ends by rounding a value to nearest, and yields it."""
     return rounding.operands[0] == value and end.operands[0] == rounding.results[0] and rounds_to_nearest(rounding)
 
 

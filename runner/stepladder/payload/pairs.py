@@ -98,7 +98,7 @@ def divisions(module: ir.Module | ir.Operation | ir.OpView) -> list[Parts]:
 
 
 def _is_contraction(op: ir.Operation) -> bool:
-    """Tells whether an op on tensors adds products of two operands along some loop."""
+    """Returns whether an op on tensors adds products of two operands along some loop."""
     if not op.name.startswith("linalg.") or len(op.results) != 1 or len(op.regions) != 1:
         return False
     try:

@@ -99,7 +99,7 @@ def _check_producer(
 
 
 def _is_epilogue_operand(matmul: PayloadMatmul, item: Producer) -> bool:
-    """Tells whether elementwise ops on the product read what a producer makes."""
+    """Returns whether elementwise ops on the product read what a producer makes."""
     return matmul.problem.products == 1 and matmul.roles.get(item.number, "").startswith("d")
 
 

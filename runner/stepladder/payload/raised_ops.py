@@ -26,7 +26,7 @@ def as_number(value: ir.Value, type_: ir.Type) -> ir.Value:
 
 
 def decides(op: ir.Operation) -> bool:
-    """Tells whether an op computes a scalar that conditions of branches alone depend on.
+    """Returns whether an op computes a scalar that conditions of branches alone depend on.
 
     Args:
         op: any op.
@@ -53,7 +53,7 @@ def deciding(value: ir.Value) -> list[ir.Operation]:
 
 
 def is_output(op: ir.Operation, number: int) -> bool:
-    """Tells whether an operand of a linalg op is an output.
+    """Returns whether an operand of a linalg op is an output.
 
     Args:
         op: the linalg op.
@@ -67,7 +67,7 @@ def is_output(op: ir.Operation, number: int) -> bool:
 
 
 def reads_elements(op: ir.Operation, number: int) -> bool:
-    """Tells whether a linalg op uses the elements of an operand, and not only its shape, as that of an output.
+    """Returns whether a linalg op uses the elements of an operand, and not only its shape, as that of an output.
 
     Args:
         op: the linalg op.
@@ -78,7 +78,7 @@ def reads_elements(op: ir.Operation, number: int) -> bool:
 
 
 def names_a_symbol(op: ir.Operation) -> bool:
-    """Tells whether an op refers to another function or a global of the payload, as a call does.
+    """Returns whether an op refers to another function or a global of the payload, as a call does.
 
     Args:
         op: any op.

@@ -46,8 +46,8 @@ _OF_NUMBERS = "accepted: linalg.fill, and the bodies of linalg.generic and linal
 
 
 def is_raisable(function: ir.Operation) -> bool:
-    """Tells whether a function has arguments or results that raising changes: static buffers, or scalars as arguments;
-    the others are tensors.
+    """Returns whether a function has arguments or results that raising changes: static buffers, or scalars as
+    arguments; the others are tensors.
 
     Args:
         function: a `func.func`.
@@ -69,7 +69,7 @@ def _is_buffer(type_: ir.Type) -> bool:
 
 
 def _is_global(space: ir.Attribute | None) -> bool:
-    """Tells whether a memory space is global memory, in which the caller's buffers are."""
+    """Returns whether a memory space is global memory, in which the caller's buffers are."""
     if isinstance(space, ir.IntegerAttr):
         return space.value in _GLOBAL_SPACES
     return space is None or str(space) == "#gpu.address_space<global>"

@@ -37,7 +37,7 @@ class Reduction:
 
 
 def is_reduction(op: ir.Operation) -> bool:
-    """Tells whether an op is a `linalg.reduce`, or a `linalg.generic` with a reduction loop.
+    """Returns whether an op is a `linalg.reduce`, or a `linalg.generic` with a reduction loop.
 
     Args:
         op: a payload op.
@@ -48,7 +48,7 @@ def is_reduction(op: ir.Operation) -> bool:
 
 
 def begins_with(op: ir.Operation, value: ir.Value) -> bool:
-    """Tells whether an op is a reduction whose result begins with a tensor.
+    """Returns whether an op is a reduction whose result begins with a tensor.
 
     Args:
         op: an op that takes the value.

@@ -57,7 +57,7 @@ def refuse_fill(op: ir.Operation, number: object) -> StepladderError:
 
 
 def _starts_sums(fill: ir.Operation) -> bool:
-    """Tells whether a linalg op after a fill has what is filled as its output."""
+    """Returns whether a linalg op after a fill has what is filled as its output."""
     target = fill.results[0] if len(fill.results) else fill.operands[1]
     ops = [op.operation for op in fill.block.operations]
     return any(

@@ -134,17 +134,17 @@ def _entry(name: str) -> str:
 
 
 def _has_product(function: ir.Operation) -> bool:
-    """Tells whether a function has an op that may be a contraction: one by its name, or a reduction."""
+    """Returns whether a function has an op that may be a contraction: one by its name, or a reduction."""
     return any(map(_may_multiply, walk(function)))
 
 
 def _may_multiply(op: ir.Operation) -> bool:
-    """Tells whether an op may be a contraction, by its name, or as a reduction."""
+    """Returns whether an op may be a contraction, by its name, or as a reduction."""
     is_reduction = "linalg.iterator_type<reduction>" in str(op.attributes.get("iterator_types", ""))
     return _PRODUCT.fullmatch(op.name) is not None or is_reduction
 
 
 def _holds_nothing_else(module: ir.Module) -> bool:
-    """Tells whether a module has one op; state of PyTorch's random numbers, which nothing uses, does not count."""
+    """Returns whether a module has one op; state of PyTorch's random numbers, which nothing uses, does not count."""
     ops = [op.operation for op in module.body.operations]
     return sum(op.name != "ml_program.global" for op in ops) == 1

@@ -129,7 +129,7 @@ def add_reason(refusal: StepladderError, error: StepladderError) -> None:
 
 
 def is_reason(refusal: StepladderError, error: StepladderError) -> bool:
-    """Tells whether the refusal of a payload as several kernels is what keeps it from being compiled, not that of the
+    """Returns whether the refusal of a payload as several kernels is what keeps it from being compiled, not that of the
     form that one kernel takes: it alone is a requirement of a kernel's steps, or it names another op. Several kernels
     compute more than one does; of one op, the refusal of the payload as it was written says more than that of a step.
 

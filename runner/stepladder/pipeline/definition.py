@@ -48,7 +48,7 @@ class Knob:
         return isinstance(self.default, bool)
 
     def accepts(self, value: KnobValue) -> bool:
-        """Tells whether `value` is among the options.
+        """Returns whether `value` is among the options.
 
         Args:
             value: of any type of a knob; a bool is no integer here.

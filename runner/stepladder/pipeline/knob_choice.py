@@ -186,7 +186,7 @@ def measured_choice(query: Query) -> Choice | None:
 
 
 def _is_of_another_form(query: Query) -> bool:
-    """Tells whether the model's first setting is of a form of kernels that no measured knobs are of: with an operand
+    """Returns whether the model's first setting is of a form of kernels that no measured knobs are of: with an operand
     that is made in registers, or with weights that are loaded early. What was measured does not count then."""
     from stepladder.pipeline.cost_model import early_weights
     from stepladder.pipeline.cost_model.ranking import IN_REGISTERS, PRODUCERS

@@ -270,7 +270,7 @@ def tried_choice(
 
 
 def accepts(pipeline: Pipeline, request: Request, matmul: PayloadMatmul, *, is_measured: bool = False) -> bool:
-    """Tells whether a pipeline accepts a matmul with the knobs of a request.
+    """Returns whether a pipeline accepts a matmul with the knobs of a request.
 
     Args:
         pipeline: loaded in the current MLIR context.

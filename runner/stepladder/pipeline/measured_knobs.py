@@ -156,7 +156,7 @@ class Entry:
     also_for: tuple[str, ...] = ()
 
     def is_for(self, gpu: str) -> bool:
-        """Tells whether the knobs are for a GPU.
+        """Returns whether the knobs are for a GPU.
 
         Args:
             gpu: its name, by the driver.

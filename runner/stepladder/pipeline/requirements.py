@@ -48,7 +48,7 @@ def check_requirements(
 
 
 def _depends_on(knobs: Collection[str], requirement: Requirement, scope: Scope) -> bool:
-    """Tells whether a condition has one of some knobs."""
+    """Returns whether a condition has one of some knobs."""
     try:
         return not {*knobs}.isdisjoint(scope.roots(requirement.condition))
     except ExpressionError:

@@ -25,7 +25,7 @@ def sequences_by_name(module: ir.Module) -> dict[str, ir.Operation]:
 
 
 def is_declaration(sequence: ir.Operation) -> bool:
-    """Tells whether a named sequence has no body: another file defines it.
+    """Returns whether a named sequence has no body: another file defines it.
 
     Args:
         sequence: a `transform.named_sequence`.

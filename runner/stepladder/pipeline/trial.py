@@ -30,7 +30,7 @@ def continued(pipeline: Pipeline, steps: list[str]) -> str | None:
 
 
 def is_refused(request: Request, through: str, module: ir.Module, matmul: PayloadMatmul) -> bool:
-    """Tells whether a step refuses a payload, with knobs whose requirements it satisfies.
+    """Returns whether a step refuses a payload, with knobs whose requirements it satisfies.
 
     Args:
         request: the knobs.

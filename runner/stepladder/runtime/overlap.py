@@ -33,7 +33,7 @@ class Access:
 
 
 def triggers_late(ptx: str) -> bool:
-    """Tells whether a kernel lets the next one start only after its own wait.
+    """Returns whether a kernel lets the next one start only after its own wait.
 
     One that waits and has no trigger does: the next one starts when its blocks have exited. What these have written may
     not be visible by then (PTX ISA, griddepcontrol: only `wait` is for the memory of a grid), as with a trigger.
@@ -71,7 +71,7 @@ def overlapping(kernels: Sequence[Access]) -> list[bool]:
 
 
 def _is_unwritten(kernels: Sequence[Access], overlaps: Sequence[bool], place: int) -> bool:
-    """Tells whether no kernel that may still run writes what a kernel reads early."""
+    """Returns whether no kernel that may still run writes what a kernel reads early."""
     early = kernels[place].early
     if not early:
         return True
@@ -84,7 +84,7 @@ def _is_unwritten(kernels: Sequence[Access], overlaps: Sequence[bool], place: in
 
 
 def _is_written(ranges: Sequence[range], kernels: Sequence[Access]) -> bool:
-    """Tells whether one of some kernels may write one of some ranges."""
+    """Returns whether one of some kernels may write one of some ranges."""
     return any(_meet(range_, part) for kernel in kernels for range_ in kernel.writes for part in ranges)
 
 

@@ -80,7 +80,7 @@ def fold_of(op: Operation) -> str | None:
 
 
 def is_float(type_: str) -> bool:
-    """Tells whether MLIR's name of a type is that of a floating-point type.
+    """Returns whether MLIR's name of a type is that of a floating-point type.
 
     Args:
         type_: its name.

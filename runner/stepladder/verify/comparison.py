@@ -220,5 +220,5 @@ def row_blocks(shape: tuple[int, ...]) -> Iterator[slice]:
 
 
 def _has_matrices(problem: Problem, role: str) -> bool:
-    """Tells whether an operand, `a` or `b`, has a matrix for each matmul of a batch."""
+    """Returns whether an operand, `a` or `b`, has a matrix for each matmul of a batch."""
     return len(problem.operand(role).shape) > 2

@@ -20,7 +20,7 @@ from stepladder.verify.report import CheckReport
 
 
 def follows_program(problem: Problem) -> bool:
-    """Tells whether results are compared op by op of the reference program, and not as sums of products of whole
+    """Returns whether results are compared op by op of the reference program, and not as sums of products of whole
     buffers.
 
     Args:

@@ -60,7 +60,7 @@ def prepared_values(program: Program) -> set[int]:
 
 
 def factors_are_exact(program: Program) -> bool:
-    """Tells whether every correct kernel multiplies the same factors: no function that is approximated makes them.
+    """Returns whether every correct kernel multiplies the same factors: no function that is approximated makes them.
 
     Args:
         program: of a payload.

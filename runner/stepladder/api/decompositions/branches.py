@@ -46,7 +46,7 @@ class Selected(torch.nn.Module):
 
 
 def has_branches(program: Any) -> bool:  # noqa: ANN401
-    """Tells whether a graph has branches.
+    """Returns whether a graph has branches.
 
     Args:
         program: a `torch.export.ExportedProgram`.

@@ -291,7 +291,7 @@ def _attribute(module: Any, name: str) -> Any:  # noqa: ANN401
 
 
 def is_complex(value: object) -> bool:
-    """Tells whether a value is a complex tensor.
+    """Returns whether a value is a complex tensor.
 
     Args:
         value: of any kind.

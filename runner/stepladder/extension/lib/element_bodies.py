@@ -80,7 +80,7 @@ def vector_bits(element: ir.Type) -> int:
 
 
 def has_vectors(buffer: ir.Value, width: int) -> bool:
-    """Tells whether the rows of a buffer are vectors at addresses that are multiples of their size.
+    """Returns whether the rows of a buffer are vectors at addresses that are multiples of their size.
 
     Args:
         buffer: of kernels, which is aligned to `VECTOR_BYTES`.

@@ -147,7 +147,7 @@ def _transpose_of(view: ir.Value) -> ir.Operation | None:
 
 
 def is_transposed(view: ir.Value) -> bool:
-    """Tells whether a value is a view of a `memref.transpose`.
+    """Returns whether a value is a view of a `memref.transpose`.
 
     Args:
         view: a buffer, or a view of one; slices are looked through.
@@ -156,7 +156,7 @@ def is_transposed(view: ir.Value) -> bool:
 
 
 def has_odd_rows(view: ir.Value) -> bool:
-    """Tells whether a value is a view of a `memref.transpose` whose rows have an odd number of elements.
+    """Returns whether a value is a view of a `memref.transpose` whose rows have an odd number of elements.
 
     Args:
         view: a buffer, or a view of one; slices are looked through.

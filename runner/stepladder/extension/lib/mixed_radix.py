@@ -97,7 +97,7 @@ class Index:
         return quotient, remainder
 
     def depends_on(self, base: str) -> bool:
-        """Tells whether an index is part of it.
+        """Returns whether an index is part of it.
 
         Args:
             base: name of the index.

@@ -31,7 +31,7 @@ _SOURCES = (ir.F16Type, ir.BF16Type, ir.F32Type)  # f32 represents all their val
 
 
 def is_fp8(value: ir.Value) -> bool:
-    """Tells whether a value is a scalar or a vector of fp8.
+    """Returns whether a value is a scalar or a vector of fp8.
 
     Args:
         value: of any type.
@@ -79,7 +79,7 @@ def extended(value: ir.Value, type_: ir.Type) -> ir.Value:
 
 
 def rounds(op: ir.Operation) -> bool:
-    """Tells whether an op rounds values to fp8, to nearest, in a way that `rounded` and `rounded_pairs` compute.
+    """Returns whether an op rounds values to fp8, to nearest, in a way that `rounded` and `rounded_pairs` compute.
 
     Args:
         op: any op.
@@ -202,7 +202,7 @@ def _is_beyond(value: ir.Value, name: str) -> ir.Value:
 
 
 def bounded(value: ir.Value, limit: float) -> bool:
-    """Tells whether clamps by constants show that values are not larger than a limit, or are NaN.
+    """Returns whether clamps by constants show that values are not larger than a limit, or are NaN.
 
     Args:
         value: of a floating-point type.
@@ -212,7 +212,7 @@ def bounded(value: ir.Value, limit: float) -> bool:
 
 
 def _is_below(value: ir.Value, limit: float, sign: int) -> bool:
-    """Tells whether the values, multiplied by a sign, are not larger than a limit, or are NaN."""
+    """Returns whether the values, multiplied by a sign, are not larger than a limit, or are NaN."""
     op = producer(value)
     if op is None:
         return False

@@ -33,7 +33,7 @@ Read = Callable[[int | None, Numbers], ir.Value]
 
 
 def is_in_producer(op: ir.Operation) -> bool:
-    """Tells whether an op is in such a function.
+    """Returns whether an op is in such a function.
 
     Args:
         op: any op.

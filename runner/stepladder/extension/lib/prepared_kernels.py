@@ -121,7 +121,7 @@ class _Generic:
                 self.operands[argument] = _Operand(operand, map_)
 
     def needs_elements(self) -> bool:
-        """Tells whether the body reads the index of the innermost loop, which elements of a vector differ in."""
+        """Returns whether the body reads the index of the innermost loop, which elements of a vector differ in."""
         return any(ir.IntegerAttr(op.attributes["dim"]).value == self.last for op in walk(self.op, "linalg.index"))
 
 

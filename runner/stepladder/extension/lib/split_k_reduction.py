@@ -66,7 +66,7 @@ class Writes:
     by_elements: bool
 
     def can_load_early(self) -> bool:
-        """Tells whether `load` makes what vectors need, at any time: no operand is what a block writes."""
+        """Returns whether `load` makes what vectors need, at any time: no operand is what a block writes."""
         if self.elementwise is None or self.accumulates:
             return False
         operands, outputs = self.elementwise.operands, len(self.elementwise.outputs)
@@ -166,7 +166,7 @@ class Reduction:
         return apply(lambda split, own: split * thread_count + own, self.workspace.split, thread)
 
     def is_even(self, thread_count: int) -> bool:
-        """Tells whether all threads of a block have equally many vectors.
+        """Returns whether all threads of a block have equally many vectors.
 
         Args:
             thread_count: of a block.

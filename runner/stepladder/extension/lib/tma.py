@@ -140,7 +140,7 @@ def fence_async_proxy() -> None:
 
 
 def is_multicast(load: ir.Operation) -> bool:
-    """Tells whether a load writes the shared memory of several blocks of a cluster.
+    """Returns whether a load writes the shared memory of several blocks of a cluster.
 
     Args:
         load: an `nvgpu.tma.async.load`.
@@ -244,8 +244,9 @@ def _strides(view: ir.Value) -> list[int]:
 
 
 def _is_matrix(view: ir.Operation) -> bool:
-    """Tells whether an op makes a matrix of a function argument, all of it or a window, as `payload.front` does, or of
-    a workspace."""
+    """Returns whether an op makes a matrix of a function argument, all of it or a window, as `payload.front` does, or
+    of a workspace.
+    """
     source = producer(origin(view.results[0], ("memref.collapse_shape", "memref.expand_shape", CAST)))
     return source is None or is_workspace(source.results[0]) or is_matrix_of_workspace(view)
 

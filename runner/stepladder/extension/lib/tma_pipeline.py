@@ -107,7 +107,7 @@ def ops_after(op: ir.Operation) -> list[ir.Operation]:
 
 
 def is_inside(op: ir.Operation, root: ir.Operation) -> bool:
-    """Tells whether an op is `root` or nested in it.
+    """Returns whether an op is `root` or nested in it.
 
     Args:
         op: any op.

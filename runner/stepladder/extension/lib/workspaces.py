@@ -65,7 +65,7 @@ def create_copy(source: ir.Value, target: ir.Value) -> None:
 
 
 def is_workspace(value: ir.Value) -> bool:
-    """Tells whether a value is a workspace.
+    """Returns whether a value is a workspace.
 
     Args:
         value: of any type.
@@ -75,7 +75,7 @@ def is_workspace(value: ir.Value) -> bool:
 
 
 def is_matrix_of_workspace(view: ir.Operation | None) -> bool:
-    """Tells whether an op views the matrix in a workspace: all rows, and the columns before the padding.
+    """Returns whether an op views the matrix in a workspace: all rows, and the columns before the padding.
 
     Args:
         view: any op; None, of a value that no op makes, views none.

@@ -207,7 +207,7 @@ def _axes_read(op: ir.Operation) -> list[int | None] | None:
 
 
 def _copies(op: ir.Operation) -> bool:
-    """Tells whether a linalg op yields its one operand."""
+    """Returns whether a linalg op yields its one operand."""
     block = op.regions[0].blocks[0]
     (end, *others) = operations_of(block)
     return len(op.operands) == 2 and len(op.results) == 1 and not others and end.operands[0] == block.arguments[0]

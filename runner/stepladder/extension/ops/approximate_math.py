@@ -115,7 +115,7 @@ def _summand_of(total: ir.Value, *names: str) -> ir.Operation | None:
 
 
 def _has_exponential(value: ir.Value) -> bool:
-    """Tells whether a value of a body is computed from an exponential."""
+    """Returns whether a value of a body is computed from an exponential."""
     makers, body = [producer(value)], []
     while makers:
         maker = makers.pop()

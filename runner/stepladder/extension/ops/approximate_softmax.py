@@ -81,13 +81,13 @@ def _reduced(generic: ir.Operation, names: tuple[str, ...]) -> ir.Value | None:
 
 
 def _is_sum(generic: ir.Operation, powers: list[ir.Operation]) -> bool:
-    """Tells whether a `linalg.generic` computes the sums of rows of one of some ops."""
+    """Returns whether a `linalg.generic` computes the sums of rows of one of some ops."""
     addend = _reduced(generic, ("arith.addf",))
     return addend is not None and addend in _results(powers)
 
 
 def _is_power(generic: ir.Operation) -> bool:
-    """Tells whether a `linalg.generic` computes the exponentials of rows less their maxima, in f32, and no more."""
+    """Returns whether a `linalg.generic` computes the exponentials of rows less their maxima, in f32, and no more."""
     if len(generic.operands) != 3 or _yielded(generic).name != "math.exp":
         return False
     power = _yielded(generic)
@@ -109,7 +109,7 @@ def _is_power(generic: ir.Operation) -> bool:
 
 
 def _is_of(quotient: ir.Operation, generic: ir.Operation, powers: list[ir.Operation], sums: list[ir.Operation]) -> bool:
-    """Tells whether a quotient in the body of a `linalg.generic` is one of an exponential and the sum of its row."""
+    """Returns whether a quotient in the body of a `linalg.generic` is one of an exponential and the sum of its row."""
     operands = [item for value in quotient.operands if (item := _operand(value, generic)) is not None]
     if len(operands) != 2:
         return False

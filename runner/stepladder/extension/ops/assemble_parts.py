@@ -50,7 +50,7 @@ class _Part:
     has_gaps: bool
 
     def overlaps(self, other: "_Part") -> bool:
-        """Tells whether it has an element in common with another one."""
+        """Returns whether it has an element in common with another one."""
         axes = zip(self.offsets, self.sizes, other.offsets, other.sizes)
         return all(
             begin < other_begin + length and other_begin < begin + size for begin, size, other_begin, length in axes
@@ -82,7 +82,7 @@ def assemble_parts(payload: ir.Operation, op: AssembleParts, rewriter: Rewriter)
 
 
 def _is_target(user: ir.Operation, insertion: ir.Operation) -> bool:
-    """Tells whether an op inserts another slice into what an insertion makes."""
+    """Returns whether an op inserts another slice into what an insertion makes."""
     return user.name == INSERTION and user.operands[1] == insertion.results[0]
 
 
@@ -129,7 +129,7 @@ def _part(insertion: ir.Operation, tensor_type: ir.RankedTensorType) -> _Part | 
 
 
 def _is_of_matmul(value: ir.Value, *, alone: bool) -> bool:
-    """Tells whether a matmul makes a tensor, or elementwise ops after one, or a stage that assembles such parts; with
+    """Returns whether a matmul makes a tensor, or elementwise ops after one, or a stage that assembles such parts; with
     `alone`, whether nothing else reads the product and what the ops make of it."""
     source = producer(origin(value, TENSOR_VIEWS))
     if source is None or (alone and len(users_of(source.results[0])) > 1):

@@ -28,7 +28,7 @@ _LARGEST = float.fromhex("0x1.e6ap126")
 
 
 def _is_of_sigmoid(op: ir.Operation) -> bool:
-    """Tells whether an op is an approximate quotient of vectors whose divisor is a sum with an `exp2`."""
+    """Returns whether an op is an approximate quotient of vectors whose divisor is a sum with an `exp2`."""
     if "afn" not in str(op.attributes["fastmath"]) or not isinstance(op.results[0].type, ir.VectorType):
         return False
     total = producer(op.operands[1])

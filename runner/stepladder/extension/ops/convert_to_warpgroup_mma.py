@@ -66,7 +66,7 @@ def _check_types(matmul: ir.Operation, a: ir.Value, b: ir.Value, accumulator: ir
 
 
 def _is_transposed(matmul: ir.Operation, number: int) -> bool:
-    """Tells whether A (0) or B (1) is stored transposed: A as k x m, B as n x k."""
+    """Returns whether A (0) or B (1) is stored transposed: A as k x m, B as n x k."""
     if "indexing_maps" not in matmul.attributes:
         return False
     first = ir.AffineMapAttr(matmul.attributes["indexing_maps"][number]).value.results[0]

@@ -45,7 +45,7 @@ class DirectStoreEpilogue(Tc.Operation, name="direct_store_epilogue"):
 
 
 def _rows_take_pairs(tile: ir.Value) -> bool:
-    """Tells whether in every row of a view of C pairs are aligned and complete."""
+    """Returns whether in every row of a view of C pairs are aligned and complete."""
     strides, _ = ir.MemRefType(tile.type).get_strides_and_offset()
     return strides[0] % PAIR == 0
 

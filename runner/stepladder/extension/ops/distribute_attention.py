@@ -60,7 +60,7 @@ def distribute_attention(payload: ir.Operation, op: DistributeAttention, rewrite
 
 
 def _is_read(value: ir.Value) -> bool:
-    """Tells whether a tensor holds something, unlike what an op begins from."""
+    """Returns whether a tensor holds something, unlike what an op begins from."""
     source = producer(value)
     return source is None or source.name not in STARTS
 

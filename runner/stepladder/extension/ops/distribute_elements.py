@@ -153,8 +153,9 @@ class _Nest:
         return all_folds if self.reduced and len(all_folds) == len(folds) else None
 
     def _is_for_warps(self) -> bool:
-        """Tells whether the lanes of a warp reduce an element: where the reduction runs along neighbours in memory, of
-        types that lanes exchange."""
+        """Returns whether the lanes of a warp reduce an element: where the reduction runs along neighbours in memory,
+        of types that lanes exchange.
+        """
         if math.prod(self.sizes[loop] for loop in self.reduced) < WARP:
             return False
         if self.extremum is not None:

@@ -38,7 +38,7 @@ class _Place(NamedTuple):
     sizes: list[int]
 
     def is_apart(self, other: "_Place") -> bool:
-        """Tells whether a slice shares no element with another one of the same tensor."""
+        """Returns whether a slice shares no element with another one of the same tensor."""
         return any(
             first + size <= begin or begin + extent <= first
             for first, size, begin, extent in zip(self.offsets, self.sizes, other.offsets, other.sizes)

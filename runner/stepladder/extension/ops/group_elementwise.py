@@ -60,7 +60,7 @@ def group_elementwise(payload: ir.Operation, op: GroupElementwise, rewriter: Rew
 
 
 def _is_elementwise(function: ir.Operation) -> bool:
-    """Tells whether a stage is one elementwise op, and none that kernels before it may do without."""
+    """Returns whether a stage is one elementwise op, and none that kernels before it may do without."""
     if ASSEMBLED in function.attributes:
         return False
     ops = [item for item in operations_of(function.regions[0].blocks[0]) if is_structured(item)]

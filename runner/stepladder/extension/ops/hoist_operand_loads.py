@@ -34,7 +34,7 @@ _PURE = ("arith.", "affine.", *VIEWS)
 
 
 def _is_only_loaded(view: ir.Value) -> bool:
-    """Tells whether a value views an argument that is used by loads only."""
+    """Returns whether a value views an argument that is used by loads only."""
     buffer = memory.viewed(view)
     if producer(buffer) is not None:
         return False
@@ -48,7 +48,7 @@ def _is_only_loaded(view: ir.Value) -> bool:
 
 
 def _can_move(op: ir.Operation, anchor: ir.Operation) -> bool:
-    """Tells whether an op's operands come before `anchor`, or are made by ops without effects."""
+    """Returns whether an op's operands come before `anchor`, or are made by ops without effects."""
     sources = [source for source in map(producer, op.operands) if source is not None and source.block == anchor.block]
     later = [source for source in sources if anchor.is_before_in_block(source)]
     return all(source.name.startswith(_PURE) and _can_move(source, anchor) for source in later)

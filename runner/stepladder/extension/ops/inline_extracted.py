@@ -54,7 +54,7 @@ def inline_extracted(payload: ir.Operation, op: InlineExtracted, rewriter: Rewri
 
 
 def _is_inlined(extraction: ir.Operation, source: ir.Operation, at_most: int) -> bool:
-    """Tells whether the elementwise op that makes a tensor is computed where an element of it is extracted."""
+    """Returns whether the elementwise op that makes a tensor is computed where an element of it is extracted."""
     if source.name != _GENERIC or not is_elementwise(source):
         return False
     body = source.regions[0].blocks[0]

@@ -39,7 +39,7 @@ def _read(read: ir.Operation, halves: ir.Value) -> ir.Value:
 
 
 def _is_plain(read: ir.Operation | None) -> bool:
-    """Tells whether an operand is a read whose padding represents no element, and which has no mask."""
+    """Returns whether an operand is a read whose padding represents no element, and which has no mask."""
     if read is None or read.name != _READ or not isinstance(read.operands[0].type, ir.MemRefType):
         return False
     is_masked = isinstance(read.operands[len(read.operands) - 1].type, ir.VectorType)

@@ -76,7 +76,7 @@ def _check(copy: ir.Operation, source: ir.Value) -> None:
 
 
 def _is_transposed(copy: ir.Operation) -> bool:
-    """Tells whether an op copies the transpose of a buffer."""
+    """Returns whether an op copies the transpose of a buffer."""
     source = producer(copy.operands[0])
     return source is not None and source.name == "memref.transpose"
 
@@ -322,7 +322,7 @@ def _groups(payload: ir.Operation) -> list[list[ir.Operation]]:
 
 
 def _follows(copy: ir.Operation, other: ir.Operation) -> bool:
-    """Tells whether an op comes after another one in a function, with no access to memory in between."""
+    """Returns whether an op comes after another one in a function, with no access to memory in between."""
     if copy.parent != other.parent:
         return False
     ops = operations_of(other.block)

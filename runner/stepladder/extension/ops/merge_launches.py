@@ -95,7 +95,7 @@ def _check_independent(launches: Sequence[Launch]) -> None:
 
 
 def _is_read_only(buffer: ir.Value) -> bool:
-    """Tells whether a buffer is an argument that its function only reads; scalars are."""
+    """Returns whether a buffer is an argument that its function only reads; scalars are."""
     if not isinstance(buffer.type, ir.MemRefType):
         return True
     if not isinstance(buffer.owner, ir.Block):

@@ -70,7 +70,7 @@ def _affine(expression: ir.AffineExpr, dims: list[int], symbols: list[int]) -> i
 
 
 def _is_adjacent(first: ir.Operation, second: ir.Operation) -> bool:
-    """Tells whether lanes 16 to 31 of the first load compute the addresses of lanes 0 to 15 of the second."""
+    """Returns whether lanes 16 to 31 of the first load compute the addresses of lanes 0 to 15 of the second."""
     if first.operands[0] != second.operands[0] or first.attributes["transpose"] != second.attributes["transpose"]:
         return False
     others: dict[ir.Value, int] = {}

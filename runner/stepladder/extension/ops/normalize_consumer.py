@@ -94,7 +94,7 @@ class _Consumer:
 
 
 def _is_product(operand: "int | _Inlined | None") -> bool:
-    """Tells whether what is read is the product itself, or a copy of it."""
+    """Returns whether what is read is the product itself, or a copy of it."""
     if not isinstance(operand, _Inlined):
         return operand == 0
     *inner, end = operations_of(operand.op.regions[0].blocks[0])
@@ -227,7 +227,7 @@ def _argument_of(buffer: ir.Value) -> ir.Value:
 
 
 def _is_read(buffer: ir.Value) -> bool:
-    """Tells whether a tensor of a buffer is more than what results start from."""
+    """Returns whether a tensor of a buffer is more than what results start from."""
     return any(_is_read_by(use) for op in users_of(buffer) for result in op.results for use in result.uses)
 
 
@@ -246,7 +246,7 @@ def _maker(store: ir.Operation) -> ir.Operation:
 
 
 def _is_from_zeros(matmul: ir.Operation) -> bool:
-    """Tells whether a product starts from zeros, and not from a tensor."""
+    """Returns whether a product starts from zeros, and not from a tensor."""
     begins = producer(matmul.operands[2])
     return begins is not None and begins.name == "linalg.fill"
 

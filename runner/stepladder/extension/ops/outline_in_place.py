@@ -50,7 +50,7 @@ def outline_in_place(payload: ir.Operation, op: OutlineInPlace, rewriter: Rewrit
 
 
 def _is_of_same_elements(op: ir.Operation, argument: ir.Value) -> bool:
-    """Tells whether an op reads an argument once, at the elements that it computes, and no other op reads it."""
+    """Returns whether an op reads an argument once, at the elements that it computes, and no other op reads it."""
     if op.name != "linalg.generic" or argument.type != op.results[0].type:
         return False
     maps = indexing_maps(op)

@@ -169,7 +169,7 @@ def _read_apart(product: ir.Operation, *, columns: bool) -> None:
 
 
 def _is_other_number(start: ir.Operation) -> bool:
-    """Tells whether a matmul starts from a splat constant other than 0."""
+    """Returns whether a matmul starts from a splat constant other than 0."""
     number = repeated_number(start.results[0])
     return number is not None and number.value != 0
 
@@ -241,8 +241,9 @@ def _with_further_results(
 
 
 def _is_stored(value: ir.Value) -> bool:
-    """Tells whether a tensor is a buffer, whatever kernels compute it: one that is returned, or an operand of a matmul,
-    maybe in another shape."""
+    """Returns whether a tensor is a buffer, whatever kernels compute it: one that is returned, or an operand of a
+    matmul, maybe in another shape.
+    """
     users = users_of(value)
     for user in users:  # grows in the loop
         if user.name == "func.return" or (is_product(user) and value not in list(user.operands)[2:]):
@@ -253,7 +254,7 @@ def _is_stored(value: ir.Value) -> bool:
 
 
 def _is_folded(op: ir.Operation) -> bool:
-    """Tells whether an op is a reduction that an epilogue may compute."""
+    """Returns whether an op is a reduction that an epilogue may compute."""
     if not is_reduction(op):
         return False
     try:
@@ -264,7 +265,7 @@ def _is_folded(op: ir.Operation) -> bool:
 
 
 def _precede_others(ops: Sequence[ir.Operation]) -> bool:
-    """Tells whether ops, except constants and fills, are before all others that use what they compute."""
+    """Returns whether ops, except constants and fills, are before all others that use what they compute."""
     own_ops = [op for op in ops if not is_start(op)]
     users = [user for op in own_ops for value in op.results for user in users_of(value) if user not in ops]
     if any(user.block != ops[0].block for user in users):
@@ -315,7 +316,7 @@ def _grown(
 
 
 def _repeats(layout: ir.Operation) -> bool:
-    """Tells whether an op repeats elements of its operand, such as those of a mask for all heads."""
+    """Returns whether an op repeats elements of its operand, such as those of a mask for all heads."""
     values = (layout.operands[0], layout.results[0])
     if not all(isinstance(value.type, ir.RankedTensorType) for value in values):
         return False
@@ -354,7 +355,7 @@ def _behind(group: Sequence[ir.Operation], is_ignored: Callable[[ir.Operation], 
 
 
 def _is_from(value: ir.Value, group: Sequence[ir.Operation]) -> bool:
-    """Tells whether a value is the result of an op of a group."""
+    """Returns whether a value is the result of an op of a group."""
     source = producer(value)
     return source is not None and source in group
 

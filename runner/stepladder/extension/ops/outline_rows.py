@@ -93,7 +93,7 @@ class _Block:
         return sorted(chain, key=lambda member: self._places[member.op])
 
     def _is_convex(self, chain: list[RowOp]) -> bool:
-        """Tells whether no op outside of a chain depends on one and is one that another depends on."""
+        """Returns whether no op outside of a chain depends on one and is one that another depends on."""
         members = sum(1 << self._places[member.op] for member in chain)
         needed_ops = 0
         for member in chain:
@@ -118,7 +118,7 @@ class _Block:
 
 
 def _may_be_in_chain(op: RowOp) -> bool:
-    """Tells whether lanes can compute an op: of static shapes, whose body is of scalars and reads no other tensor."""
+    """Returns whether lanes can compute an op: of static shapes, whose body is of scalars and reads no other tensor."""
     types = [operand.type for operand in op.op.operands]
     if not all(isinstance(type_, ir.RankedTensorType) and type_.has_static_shape for type_ in types):
         return False
@@ -139,7 +139,7 @@ def _may_be_in_chain(op: RowOp) -> bool:
 
 
 def _reads_rows(chain: list[RowOp], op: RowOp, rank: int) -> bool:
-    """Tells whether an op reads a result of a chain, or makes what it reads, and all of this row by row."""
+    """Returns whether an op reads a result of a chain, or makes what it reads, and all of this row by row."""
     edges = [edge for member in chain for edge in (*_edges(member, op), *_edges(op, member))]
     return bool(edges) and all(
         reader.reads_row_by_row(number, rank, of_rows=bool(maker.reduced) or len(maker.kept) == rank)
@@ -158,7 +158,7 @@ def _edges(maker: RowOp, reader: RowOp) -> list[tuple[RowOp, RowOp, int]]:
 
 
 def _is_of_same_axes(value: ir.Value) -> bool:
-    """Tells whether a view adds or leaves out axes of one element alone, and casts nothing."""
+    """Returns whether a view adds or leaves out axes of one element alone, and casts nothing."""
     source = producer(value)
     while source is not None and source.name in TENSOR_VIEWS:
         shapes = [ir.RankedTensorType(item.type).shape for item in (source.operands[0], value)]

@@ -81,8 +81,9 @@ def permute_contractions(payload: ir.Operation, op: PermuteContractions, rewrite
 
 
 def _has_other_widths(product: ir.Operation) -> bool:
-    """Tells whether A or B has elements that `wgmma` multiplies along k alone, and may transpose or split first: those
-    of 8 bits stay as they are where k is innermost."""
+    """Returns whether A or B has elements that `wgmma` multiplies along k alone, and may transpose or split first:
+    those of 8 bits stay as they are where k is innermost.
+    """
     operands, maps = list(product.operands)[:2], indexing_maps(product)
     widths = {bits_of_name(str(element_of(operand.type))) for operand in operands}
     is_along_k = all(loops_of(map_)[-1:] and loops_of(map_)[-1] in groups_of(product).k for map_ in maps[:2])
@@ -96,7 +97,7 @@ def _mark(product: ir.Operation, *, strided: bool) -> None:
 
 
 def _is_accepted(product: ir.Operation, *, columns: bool) -> bool:
-    """Tells whether the front accepts a matmul as it is, with a pitch between the rows of C where `columns` is set."""
+    """Returns whether the front accepts a matmul as it is, with a pitch between the rows of C where `columns` is set."""
     try:
         smallest(product, columns=columns)
     except Refusal:
@@ -177,7 +178,7 @@ def _permute(product: ir.Operation, rewriter: Rewriter, *, in_place: bool, strid
 
 
 def _is_addressable(operand: ir.Value, sizes: dict[int, int], groups: Groups, order: _Order, new_order: _Order) -> bool:
-    """Tells whether TMA can load boxes of an operand in another order of its axes from where it is.
+    """Returns whether TMA can load boxes of an operand in another order of its axes from where it is.
 
     Axes of one group of loops are one dimension of the matrix. An extent of a box divides the inner ones, or is a
     multiple of them; its rows are of the innermost axis.
@@ -204,7 +205,7 @@ def _is_addressable(operand: ir.Value, sizes: dict[int, int], groups: Groups, or
 
 
 def _is_strided(operand: ir.Value, order: _Order, batch: _Order, inner: tuple[_Order, _Order]) -> bool:
-    """Tells whether a kernel reads an operand whose batch is between its rows, or in another order, by strides.
+    """Returns whether a kernel reads an operand whose batch is between its rows, or in another order, by strides.
 
     Args:
         operand: A or B.
@@ -222,7 +223,7 @@ def _is_strided(operand: ir.Value, order: _Order, batch: _Order, inner: tuple[_O
 
 
 def _contains(order: _Order, loops: _Order) -> bool:
-    """Tells whether loops follow each other in an order."""
+    """Returns whether loops follow each other in an order."""
     return any(order[place : place + len(loops)] == loops for place in range(len(order)))
 
 

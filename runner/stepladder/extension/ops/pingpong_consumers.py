@@ -161,7 +161,7 @@ def _rebase_view(view: ir.Operation, source: ir.Value, rewriter: Rewriter) -> No
 
 
 def _is_behind(op: ir.Operation, other: ir.Operation) -> bool:
-    """Tells whether an op is behind another one in its block, or nested in an op that is."""
+    """Returns whether an op is behind another one in its block, or nested in an op that is."""
     inner: ir.Operation | None = op
     while inner is not None and inner.block != other.block:
         inner = inner.parent if inner.parent is None else inner.parent.operation

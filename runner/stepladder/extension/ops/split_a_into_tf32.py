@@ -57,7 +57,7 @@ def _source_of(operand: StagedOperand) -> Source:
 
 
 def _is_loadable(op: ir.Operation, buffer: ir.Value) -> bool:
-    """Tells whether TMA can load tiles of a buffer."""
+    """Returns whether TMA can load tiles of a buffer."""
     try:
         tma.check_buffer(op, buffer, "A")
     except Refusal:

@@ -116,7 +116,7 @@ def _factors_of(product: ir.Operation) -> tuple[_Factor, _Factor] | None:
 
 
 def _is_extended_before(product: ir.Operation) -> bool:
-    """Tells whether ops before a product extend both operands from i8, as kernels of matmuls do."""
+    """Returns whether ops before a product extend both operands from i8, as kernels of matmuls do."""
     sources = (layout_sources(product, [value]) for value in list(product.operands)[:2])
     return all(ops and _bits(ops[-1].operands[0]) == _DIGIT_BITS for ops in sources)
 
@@ -291,6 +291,6 @@ def _added(wide: ir.Type, total: ir.Value | None, sums: ir.Value, shift: int) ->
 
 
 def _is_zero(initial: ir.Value) -> bool:
-    """Tells whether sums start from zeros."""
+    """Returns whether sums start from zeros."""
     number = repeated_number(initial)
     return number is not None and number.value == 0

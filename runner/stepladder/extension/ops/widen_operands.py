@@ -48,7 +48,7 @@ class WidenOperands(Tc.Operation, name="widen_operands"):
 
 
 def _is_multiplied(a: ir.Type, b: ir.Type, sums: ir.Type, fp8: int) -> bool:
-    """Tells whether kernels multiply two types of fp8."""
+    """Returns whether kernels multiply two types of fp8."""
     return not isinstance(sums, ir.F16Type) and fp8 < (_ALL_FP8 if a == b else 1)
 
 
@@ -109,8 +109,9 @@ def _clone_body(product: ir.Operation, body: ir.Block) -> None:
 
 
 def _is_cast(product: ir.Operation, element: ir.Type) -> bool:
-    """Tells whether the body of a product casts the factors of other types first of all, so that they may be cast to a
-    type before: extends them to one that represents its values, or rounds them to it."""
+    """Returns whether the body of a product casts the factors of other types first of all, so that they may be cast to
+    a type before: extends them to one that represents its values, or rounds them to it.
+    """
     body = product.regions[0].blocks[0]
     factors = [factor for factor in list(body.arguments)[:2] if factor.type != element]
     return all(_casts(op, element) for op in operations_of(body) if set(op.operands) & set(factors))
@@ -124,7 +125,7 @@ def _casts(op: ir.Operation, element: ir.Type) -> bool:
 
 
 def _is_extended_from_halves(value: ir.Value) -> bool:
-    """Tells whether all elements of a tensor of f32 are values of f16, bf16 or fp8."""
+    """Returns whether all elements of a tensor of f32 are values of f16, bf16 or fp8."""
     while bit_width(element_of(value.type)) > _HALF_BITS:
         source = producer(value)
         if source is None or not is_layout(source):
@@ -151,7 +152,7 @@ def _extension_of_fp8(value: ir.Value) -> ir.Operation | None:
 
 
 def _is_of_fp8_as_bf16(product: ir.Operation) -> bool:
-    """Tells whether both operands of a product are fp8 that the payload extends to bf16."""
+    """Returns whether both operands of a product are fp8 that the payload extends to bf16."""
     a, b = (element_of(operand.type) for operand in list(product.operands)[:2])
     is_bf16 = isinstance(a, ir.BF16Type) and isinstance(b, ir.BF16Type)
     return is_bf16 and all(_extension_of_fp8(value) is not None for value in list(product.operands)[:2])

@@ -87,7 +87,7 @@ def select(names: Sequence[str], reference: str | None, measure: Round) -> Selec
 
 
 def _apart(fast: Sequence[float], slow: Sequence[float]) -> bool:
-    """Tells whether one is faster than the other in the middle half of the rounds that both were in."""
+    """Returns whether one is faster than the other in the middle half of the rounds that both were in."""
     rounds = min(len(fast), len(slow))
     ratios = [fast_time / slow_time for fast_time, slow_time in zip(fast[-rounds:], slow[-rounds:])]
     return statistics.quantiles(ratios, n=4, method="inclusive")[2] < 1

@@ -30,7 +30,7 @@ _VIEWS = (
 
 
 def is_for_front(root: ir.Operation) -> bool:
-    """Tells whether the front's refusal of a payload explains more than that of the rule: for linalg ops without a
+    """Returns whether the front's refusal of a payload explains more than that of the rule: for linalg ops without a
     `linalg.matmul`, and for views around one and sums that start from a constant tensor, which the rule knows none of.
 
     Args:

@@ -104,7 +104,7 @@ def _source_of(value: ir.Value, casts: tuple[str, ...]) -> tuple[ir.Value, list[
 
 
 def reduces(item: Structured) -> bool:
-    """Tells whether a loop of more than one iteration is a reduction: the output does not have it.
+    """Returns whether a loop of more than one iteration is a reduction: the output does not have it.
 
     Args:
         item: a linalg op in its generic form, with one output.
@@ -140,7 +140,7 @@ def factors(item: Structured) -> tuple[int, int] | None:
 
 
 def is_elementwise(item: Structured) -> bool:
-    """Tells whether an op computes each element of one output from elements of its inputs, wherever they are.
+    """Returns whether an op computes each element of one output from elements of its inputs, wherever they are.
 
     Args:
         item: a linalg op in its generic form.
@@ -154,7 +154,7 @@ def is_elementwise(item: Structured) -> bool:
 
 
 def reads_output(item: Structured) -> bool:
-    """Tells whether the body of an op with one output reads what the output held.
+    """Returns whether the body of an op with one output reads what the output held.
 
     Args:
         item: a linalg op with one output, in its generic form.

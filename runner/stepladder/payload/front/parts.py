@@ -20,7 +20,7 @@ VIEWS = ("memref.subview", "memref.reinterpret_cast", "tensor.extract_slice")
 
 
 def takes_part(op: ir.Operation) -> bool:
-    """Tells whether a view leaves out elements of its source.
+    """Returns whether a view leaves out elements of its source.
 
     Args:
         op: one of `VIEWS`, with static shapes.

@@ -303,7 +303,7 @@ class Trace:
         return True
 
     def _is_product(self, value: ir.Value, op: ir.Operation) -> bool:
-        """Tells whether an operand is the product, or made of it."""
+        """Returns whether an operand is the product, or made of it."""
         return isinstance(value.type, (ir.RankedTensorType, ir.MemRefType)) and (
             self._read(value, op).origin is Origin.PRODUCT
         )
@@ -377,6 +377,6 @@ def _element(value: ir.Value) -> str:
 
 
 def _is_zero(attribute: ir.Attribute | None) -> bool:
-    """Tells whether an attribute is the constant 0, and not -0.0."""
+    """Returns whether an attribute is the constant 0, and not -0.0."""
     number = getattr(attribute, "value", None)
     return isinstance(number, (int, float)) and number == 0 and math.copysign(1, number) > 0

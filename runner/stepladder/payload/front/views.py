@@ -97,7 +97,7 @@ class Part:
         return runs
 
     def has_rows(self, groups: Sequence[Sequence[Digit]], bits: int) -> bool:
-        """Tells whether the part is matrices whose rows vectors of 16 bytes store.
+        """Returns whether the part is matrices whose rows vectors of 16 bytes store.
 
         Args:
             groups: the digits of each dimension of the batch, of the rows and of the columns.

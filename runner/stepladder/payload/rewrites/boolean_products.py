@@ -21,7 +21,7 @@ def count(function: ir.Operation) -> None:
 
 
 def _is_contraction(op: ir.Operation) -> bool:
-    """Tells whether an op has the body of a contraction of two tensors of booleans."""
+    """Returns whether an op has the body of a contraction of two tensors of booleans."""
     types = [value.type for value in op.operands]
     is_of_tensors = len(types) == 3 and len(op.results) == 1 and all(isinstance(t, ir.RankedTensorType) for t in types)
     if not is_of_tensors or any(name_of(ir.ShapedType(t).element_type) != _TRUTH for t in types):

@@ -54,7 +54,7 @@ def select(function: ir.Operation) -> None:
 
 
 def _is_in_body(branch: ir.Operation) -> bool:
-    """Tells whether a branch is decided for each element, in the body of a linalg op."""
+    """Returns whether a branch is decided for each element, in the body of a linalg op."""
     return branch.parent is not None and branch.parent.name.startswith("linalg.")
 
 
@@ -101,7 +101,7 @@ def _has_computed_places(op: ir.Operation) -> bool:
 
 
 def _is_place(value: ir.Value) -> bool:
-    """Tells whether an index is within an op's loops."""
+    """Returns whether an index is within an op's loops."""
     source = producer(value)
     return _is_constant(value) or (source is not None and source.name == "linalg.index")
 

@@ -35,7 +35,7 @@ def lower(function: ir.Operation) -> None:
 
 
 def _is_computed(op: ir.Operation) -> bool:
-    """Tells whether offsets of a slice are computed, and nothing else is."""
+    """Returns whether offsets of a slice are computed, and nothing else is."""
     offsets, sizes, strides = numbers_of(op)
     if _DYNAMIC not in offsets or _DYNAMIC in (*sizes, *strides):
         return False

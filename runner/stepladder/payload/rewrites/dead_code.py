@@ -223,7 +223,7 @@ def _outputs_of(op: ir.Operation) -> int:
 
 
 def _is_pure(op: ir.Operation) -> bool:
-    """Tells whether an op only makes its results, of scalars, tensors and buffers that it reads."""
+    """Returns whether an op only makes its results, of scalars, tensors and buffers that it reads."""
     if any(isinstance(result.type, ir.MemRefType) for result in op.results) and op.name != "memref.get_global":
         return False
     return op.name in _PURE or op.name.partition(".")[0] in _PURE_DIALECTS

@@ -67,7 +67,7 @@ def _group(op: ir.Operation) -> tuple[int, int] | None:
 
 
 def _is_elementwise_on_arguments(op: ir.Operation) -> bool:
-    """Tells whether neither an op reduces, nor any that makes its operands."""
+    """Returns whether neither an op reduces, nor any that makes its operands."""
     pending, seen = [op], {op}
     for each in pending:  # grows in the loop
         if _reduces(each):
@@ -79,7 +79,7 @@ def _is_elementwise_on_arguments(op: ir.Operation) -> bool:
 
 
 def _reads_shared_batch(op: ir.Operation, loop: int) -> bool:
-    """Tells whether an op has two operands, of which one and the result have a loop, and one its quotients."""
+    """Returns whether an op has two operands, of which one and the result have a loop, and one its quotients."""
     reads = [
         [item for item in map_.results if not isinstance(item, ir.AffineConstantExpr)] for map_ in indexing_maps(op)
     ]
@@ -97,7 +97,7 @@ def _reads_shared_batch(op: ir.Operation, loop: int) -> bool:
 
 
 def _reduces(op: ir.Operation) -> bool:
-    """Tells whether a linalg op has more loops than its last result has axes."""
+    """Returns whether a linalg op has more loops than its last result has axes."""
     if not op.name.startswith("linalg.") or len(op.regions) != 1 or not len(op.operands):
         return False
     *_, result = indexing_maps(op)

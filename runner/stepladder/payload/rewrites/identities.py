@@ -26,7 +26,7 @@ def forward(function: ir.Operation) -> None:
 
 
 def _may_change_nothing(op: ir.Operation) -> bool:
-    """Tells whether an op has one input and one result of the same type and order, and can be left out.
+    """Returns whether an op has one input and one result of the same type and order, and can be left out.
 
     A result that leaves the function stays, unless nothing else reads the input: no value leaves twice, and no argument
     leaves unchanged.
@@ -41,7 +41,7 @@ def _may_change_nothing(op: ir.Operation) -> bool:
 
 
 def _folds(op: ir.Operation) -> bool:
-    """Tells whether canonicalization replaces an op by its input. A copy is canonicalized, so that no other op
+    """Returns whether canonicalization replaces an op by its input. A copy is canonicalized, so that no other op
     changes."""
     kept, output = (operand.type for operand in op.operands)
     text = f"func.func @alone(%kept: {kept}, %output: {output}) -> {kept} {{ return %kept : {kept} }}"

@@ -49,7 +49,7 @@ def convert(function: ir.Operation) -> None:
 
 
 def _may_be_matmul(op: ir.Operation) -> bool:
-    """Tells whether matrix units may compute a contraction.
+    """Returns whether matrix units may compute a contraction.
 
     Others, such as batches of products of a matrix and a vector, are one kernel with their conversions
     (`tc.distribute_elements`), whose function this module sees again.

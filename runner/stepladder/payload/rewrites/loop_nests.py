@@ -86,7 +86,7 @@ def _first(access: ir.Operation) -> int:
 
 
 def _is_of_elements(loop: ir.Operation) -> bool:
-    """Tells whether a nest has loops with constant bounds, loads and stores at their counters, and scalar ops only."""
+    """Returns whether a nest has loops with constant bounds, loads and stores at their counters, and scalar ops only."""
     if not _extent(loop):
         return False
     for op in _inner(loop):
@@ -102,7 +102,7 @@ def _is_of_elements(loop: ir.Operation) -> bool:
 
 
 def _is_scalar(op: ir.Operation) -> bool:
-    """Tells whether an op computes with elements, and not with the counters of loops."""
+    """Returns whether an op computes with elements, and not with the counters of loops."""
     is_known = op.name.startswith(_SCALARS) and not len(op.regions)
     return is_known and not any(isinstance(value.type, ir.IndexType) for value in op.operands)
 
@@ -130,7 +130,7 @@ def _replace(nest: ir.Operation) -> None:
 
 
 def _overlaps(statements: Sequence[_Statement]) -> bool:
-    """Tells whether a nest accesses a buffer that it writes through another view of the same memory."""
+    """Returns whether a nest accesses a buffer that it writes through another view of the same memory."""
     stored = {_buffer(item.store) for item in statements}
     accessed = {_buffer(access) for item in statements for access in item.accesses}
     homes = {buffer: origin(buffer, _VIEWS) for buffer in accessed}
@@ -210,7 +210,7 @@ def _is_in(op: ir.Operation | None, nest: ir.Operation) -> bool:
 
 
 def _is_whole(item: _Statement, order: dict[ir.Operation, int]) -> bool:
-    """Tells whether a store is one linalg op: each loop runs along its element, or sums what it stores."""
+    """Returns whether a store is one linalg op: each loop runs along its element, or sums what it stores."""
     counters = item.counters
     store_indices, target = _indices(item.store), _buffer(item.store)
     if any(op.name == _LOOP for op in item.ops) or any(
@@ -239,14 +239,14 @@ def _is_whole(item: _Statement, order: dict[ir.Operation, int]) -> bool:
 
 
 def _fits(access: ir.Operation, item: _Statement) -> bool:
-    """Tells whether loops stay within a buffer."""
+    """Returns whether loops stay within a buffer."""
     extents = {_counter(loop): _extent(loop) for loop in item.loops}
     shape = ir.MemRefType(_buffer(access).type).shape
     return all(extents[index] <= size for index, size in zip(_indices(access), shape))
 
 
 def _may_part(left: _Statement, right: _Statement) -> bool:
-    """Tells whether all iterations of one statement may run before those of another: in the loops around both, each
+    """Returns whether all iterations of one statement may run before those of another: in the loops around both, each
     iteration has elements of its own of what either writes."""
     common = [_counter(loop) for loop in left.loops if loop in right.loops]
     buffers = {_buffer(left.store), _buffer(right.store)}

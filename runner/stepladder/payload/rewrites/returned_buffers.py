@@ -42,7 +42,7 @@ def _outputs(op: ir.Operation) -> list[ir.Value]:
 
 
 def _is_written(buffer: ir.Value) -> bool:
-    """Tells whether an op writes a buffer, or a view of it."""
+    """Returns whether an op writes a buffer, or a view of it."""
     if not isinstance(buffer.type, ir.MemRefType):
         return False
     for user in users_of(buffer):

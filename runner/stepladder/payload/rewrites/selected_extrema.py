@@ -121,7 +121,7 @@ def _selected_by(value: ir.Value, so_far: ir.Value) -> str | None:
 
 
 def starts_from_a_number(tensor: ir.Value) -> bool:
-    """Tells whether a tensor repeats one constant of floating point that is no NaN.
+    """Returns whether a tensor repeats one constant of floating point that is no NaN.
 
     Args:
         tensor: that a reduction starts from.

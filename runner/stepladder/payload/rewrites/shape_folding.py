@@ -54,7 +54,7 @@ def _before(value: ir.Value) -> ir.Value:
 
 
 def _may_be(source_type: ir.Type, result_type: ir.Type) -> bool:
-    """Tells whether a tensor of one type may have the other."""
+    """Returns whether a tensor of one type may have the other."""
     if not isinstance(source_type, ir.RankedTensorType) or not isinstance(result_type, ir.RankedTensorType):
         return True
     return source_type.rank == result_type.rank and all(

@@ -38,7 +38,7 @@ def compute(function: ir.Operation) -> None:
 
 
 def _shifts_by(generic: ir.Operation, value: ir.Value) -> bool:
-    """Tells whether an op on tensors shifts by elements of an input that it takes once, whose axes are loops."""
+    """Returns whether an op on tensors shifts by elements of an input that it takes once, whose axes are loops."""
     places = [place for place, operand in enumerate(generic.operands) if operand == value]
     if len(places) != 1 or places[0] == len(generic.operands) - 1 or len(generic.results) != 1:
         return False

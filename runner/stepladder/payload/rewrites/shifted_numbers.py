@@ -126,7 +126,7 @@ def _less_zero_point(
 
 
 def _reads(value: ir.Value, argument: ir.Value) -> bool:
-    """Tells whether a value of a body depends on an argument of it."""
+    """Returns whether a value of a body depends on an argument of it."""
     op = producer(value)
     return value == argument or (op is not None and any(_reads(operand, argument) for operand in op.operands))
 

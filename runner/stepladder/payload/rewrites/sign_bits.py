@@ -83,7 +83,7 @@ def _mask(value: ir.Value, sign: int) -> int | None:
 
 
 def _has_no_sign(bits: ir.Value, sign: int) -> bool:
-    """Tells whether the sign of bits is masked out."""
+    """Returns whether the sign of bits is masked out."""
     source = producer(bits)
     is_masked = source is not None and source.name == "arith.andi"
     return source is not None and is_masked and any(_mask(value, sign) == sign - 1 for value in source.operands)

@@ -45,7 +45,7 @@ def _is_static(op: ir.Operation) -> bool:
 
 
 def _is_computed(operand: ir.Value, map_: ir.AffineMap) -> bool:
-    """Tells whether an operand is read otherwise than by another loop along each axis, or along one of one element."""
+    """Returns whether an operand is read otherwise than by another loop along each axis, or along one of one element."""
     loops = loops_of(map_)
     if len(set(loops)) < len(loops) or any(isinstance(item, ir.AffineBinaryExpr) for item in map_.results):
         return True
@@ -54,7 +54,7 @@ def _is_computed(operand: ir.Value, map_: ir.AffineMap) -> bool:
 
 
 def _is_readable(map_: ir.AffineMap) -> bool:
-    """Tells whether a map has loops, constants, their sums, products and quotients alone."""
+    """Returns whether a map has loops, constants, their sums, products and quotients alone."""
 
     def readable(item: ir.AffineExpr) -> bool:
         return isinstance(item, ir.AffineDimExpr | ir.AffineConstantExpr) or (

@@ -80,7 +80,7 @@ def _replace_fill(op: ir.Operation) -> None:
 
 
 def _chooses_a_tensor(op: ir.Operation) -> bool:
-    """Tells whether an op chooses one of two tensors by one scalar."""
+    """Returns whether an op chooses one of two tensors by one scalar."""
     return isinstance(op.results[0].type, ir.RankedTensorType) and not isinstance(op.operands[0].type, ir.ShapedType)
 
 

@@ -40,8 +40,9 @@ def _loops(function: ir.Operation) -> list[ir.Operation]:
 
 
 def _is_unrolled(loop: ir.Operation) -> bool:
-    """Tells whether a loop of few iterations has ops on buffers, or index arithmetic outside of linalg ops, or tensors
-    of computed sizes."""
+    """Returns whether a loop of few iterations has ops on buffers, or index arithmetic outside of linalg ops, or
+    tensors of computed sizes.
+    """
     is_short = 0 < len(_iterations(loop)) <= AT_MOST and _in_all(loop) <= _AT_MOST_IN_ALL
     if is_short and len(walk(loop, "scf.for")) == 1 and walk(loop, "memref.load", "memref.store"):
         return True
@@ -63,7 +64,7 @@ def _is_of_buffers(op: ir.Operation) -> bool:
 
 
 def _has_computed_shape(op: ir.Operation) -> bool:
-    """Tells whether an op makes a tensor of a size that may depend on the iteration."""
+    """Returns whether an op makes a tensor of a size that may depend on the iteration."""
     return any(isinstance(item.type, ir.RankedTensorType) and not item.type.has_static_shape for item in op.results)
 
 

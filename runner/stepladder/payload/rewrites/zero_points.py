@@ -69,7 +69,7 @@ def expand(function: ir.Operation) -> list[ir.Value]:
 
 
 def _is_shifted(factor: ShiftedFactor) -> bool:
-    """Tells whether more than views and extensions make a factor of i8 values."""
+    """Returns whether more than views and extensions make a factor of i8 values."""
     casts = [bodies.casts_of_one(bodies.structured(op)) for op in factor.number.path if op.name not in TENSOR_RESHAPES]
     are_extensions = all(names is not None and set(names) <= set(bodies.EXTENSIONS) for names in casts)
     has_zero = factor.number.offset != 0 or factor.zero is not None

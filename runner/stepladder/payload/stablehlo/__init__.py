@@ -41,7 +41,7 @@ _FOREIGN = ("mhlo.", "jax.", "tf.", "sdy.")
 
 
 def is_stablehlo(text: str) -> bool:
-    """Tells whether a payload has ops of StableHLO, or of CHLO, whose ops become those.
+    """Returns whether a payload has ops of StableHLO, or of CHLO, whose ops become those.
 
     Args:
         text: of the payload, before it is parsed.
@@ -131,7 +131,7 @@ def _target(call: ir.Operation) -> str:
 
 
 def _is_annotation(call: ir.Operation) -> bool:
-    """Tells whether a `stablehlo.custom_call` returns what it takes."""
+    """Returns whether a `stablehlo.custom_call` returns what it takes."""
     types = [[value.type for value in values] for values in (call.operands, call.results)]
     return _target(call) in _ANNOTATIONS and types[0] == types[1]
 

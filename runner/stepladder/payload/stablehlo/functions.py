@@ -56,7 +56,7 @@ def parsed_forms(text: str, name: str) -> str:
 
 
 def has_chlo(text: str) -> bool:
-    """Tells whether a payload has ops of CHLO.
+    """Returns whether a payload has ops of CHLO.
 
     Args:
         text: the payload.

@@ -80,7 +80,7 @@ def _sorted(op: ir.Operation) -> list[Tensor]:
 
 
 def _is_strict(block: ir.Block) -> bool:
-    """Tells whether a body is a comparison that no element and itself fulfil."""
+    """Returns whether a body is a comparison that no element and itself fulfil."""
     last = producer(list(block.operations)[-1].operands[0])
     return (
         last is not None

@@ -253,7 +253,7 @@ def _replace_places(op: ir.Operation) -> None:
 
 
 def _is_least(start: ir.Value, *, is_maximum: bool) -> bool:
-    """Tells whether the start of an extremum is a constant that no value is below, or above for a minimum."""
+    """Returns whether the start of an extremum is a constant that no value is below, or above for a minimum."""
     constant = producer(start)
     if constant is None or constant.name != "stablehlo.constant":
         return False
@@ -267,7 +267,7 @@ def _is_least(start: ir.Value, *, is_maximum: bool) -> bool:
 
 
 def _is_place_or_more(start: ir.Value) -> bool:
-    """Tells whether the index that a reduction starts from is a constant that is not negative."""
+    """Returns whether the index that a reduction starts from is a constant that is not negative."""
     constant = producer(start)
     return (
         constant is not None
@@ -277,7 +277,7 @@ def _is_place_or_more(start: ir.Value) -> bool:
 
 
 def _is_maximum(body: ir.Block) -> bool | None:
-    """Tells whether a body finds the index of a maximum, or else of a minimum; None for another body."""
+    """Returns whether a body finds the index of a maximum, or else of a minimum; None for another body."""
     for form, (greater, less) in _PLACES:
         directions = _directions(body, form)
         if directions in (greater, less):

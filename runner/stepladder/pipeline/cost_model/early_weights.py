@@ -74,7 +74,7 @@ def sets_of(size: Size) -> tuple[str, str]:
 
 
 def is_short(m: int, n: int) -> bool:
-    """Tells whether a side of C is so short that kernels may load weights early.
+    """Returns whether a side of C is so short that kernels may load weights early.
 
     Args:
         m, n: rows and columns of C.
@@ -83,7 +83,7 @@ def is_short(m: int, n: int) -> bool:
 
 
 def applies(size: Size, gpu: Gpu, fixed: Mapping[str, int | str]) -> bool:
-    """Tells whether kernels for a product may load weights early: one short side, and weights that L2 does not hold.
+    """Returns whether kernels for a product may load weights early: one short side, and weights that L2 does not hold.
 
     Args:
         size: of the product, in any orientation.
@@ -94,7 +94,7 @@ def applies(size: Size, gpu: Gpu, fixed: Mapping[str, int | str]) -> bool:
 
 
 def may_not(size: Size, gpu: Gpu, fixed: Mapping[str, int | str]) -> bool:
-    """Tells whether kernels for a product would load weights early if the launch before them could not write those.
+    """Returns whether kernels for a product would load weights early if the launch before them could not write those.
 
     Args:
         size, gpu, fixed: as for `applies`.
@@ -103,7 +103,7 @@ def may_not(size: Size, gpu: Gpu, fixed: Mapping[str, int | str]) -> bool:
 
 
 def _reads_weights(size: Size, gpu: Gpu) -> bool:
-    """Tells whether a product has one short side, and weights that L2 does not hold."""
+    """Returns whether a product has one short side, and weights that L2 does not hold."""
     cached = gpu.early_weights[WAITING]["cached"]
     is_plain = size.batch == 1 and size.products <= 2 and size.in_bytes == _ELEMENT_BYTES and not size.accumulate
     return bool(is_plain and np.minimum(size.m, size.n) <= _FEW and np.all(uncached(size, gpu, cached) > 0))

@@ -73,7 +73,7 @@ def is_at_exit(knobs: Columns) -> Array:
 
 
 def launches_differ(size: Size, gpu: Gpu) -> bool:
-    """Tells whether the L2 cache keeps more of a problem's operands where launches are not dependent: blocks then
+    """Returns whether the L2 cache keeps more of a problem's operands where launches are not dependent: blocks then
     return to their multiprocessors, and each part of the cache keeps their tiles. Source: measured,
     docs/results/model_edge_bf16-bf16.json.
 
@@ -87,8 +87,8 @@ def launches_differ(size: Size, gpu: Gpu) -> bool:
 
 
 def is_kept_in_place(size: Size, gpu: Gpu) -> bool:
-    """Tells whether the L2 cache keeps half of a problem's operands at least where launches are not dependent. Where it
-    keeps less, a dependent launch is faster. Source: measured, docs/results/decode_limits.json and
+    """Returns whether the L2 cache keeps half of a problem's operands at least where launches are not dependent. Where
+    it keeps less, a dependent launch is faster. Source: measured, docs/results/decode_limits.json and
     decode_settings.json; batches of own matrices, where neighbours share it: forms_triggers.json.
 
     Args:

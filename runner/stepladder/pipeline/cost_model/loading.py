@@ -88,7 +88,7 @@ def loads(
 
 
 def has_odd_rows(row: Number, in_bytes: Number) -> Array:
-    """Tells whether rows of an operand begin within sectors of the L2 cache.
+    """Returns whether rows of an operand begin within sectors of the L2 cache.
 
     Args:
         row: elements of a row.

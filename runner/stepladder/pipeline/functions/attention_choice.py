@@ -19,7 +19,7 @@ _TILE = 128  # queries of a block, and keys of a tile
 
 
 def is_slower(texts: Mapping[str, str], request: Request, target: str) -> bool:
-    """Tells whether attentions are estimated to take longer in a kernel each than in several, in the current MLIR
+    """Returns whether attentions are estimated to take longer in a kernel each than in several, in the current MLIR
     context.
 
     A block of the one kernel reads all keys of its head, one tile after the other: where heads and queries are few,

@@ -41,7 +41,7 @@ COLUMNS = "columns"
 
 
 def takes_pairs(pipelines: tuple[str, ...]) -> bool:
-    """Tells whether one of some pipelines compiles a pair of products.
+    """Returns whether one of some pipelines compiles a pair of products.
 
     Args:
         pipelines: names or files.

@@ -23,7 +23,7 @@ from stepladder.runtime.problem import Problem
 
 
 def is_divisible(text: str, name: str, request: Request) -> bool:
-    """Tells whether a payload of one kernel can be compiled as a function of several too.
+    """Returns whether a payload of one kernel can be compiled as a function of several too.
 
     The matmuls of a pair may be a kernel each, as may the cast of an operand of a type that kernels do not multiply,
     products of digits, and the transpose of a result whose batch is behind its rows.
@@ -48,7 +48,7 @@ def is_divisible(text: str, name: str, request: Request) -> bool:
 
 
 def _is_of_other_types(problem: Problem, request: Request) -> bool:
-    """Tells whether a matmul has operands of two element types, or of another type than kernels multiply to get its
+    """Returns whether a matmul has operands of two element types, or of another type than kernels multiply to get its
     sums: integers that have several digits, fp8, narrower than sums of f64, wider than its sums."""
     a, b, sums = problem.a_type, problem.b_type, problem.acc_type
     if a != b or sums == "f64" != a:
@@ -60,7 +60,7 @@ def _is_of_other_types(problem: Problem, request: Request) -> bool:
 
 
 def multiplies_fp8(pipelines: Iterable[str], target: str) -> bool:
-    """Tells whether one of some pipelines multiplies fp8.
+    """Returns whether one of some pipelines multiplies fp8.
 
     Args:
         pipelines: names or files.
@@ -120,7 +120,7 @@ def target_of(request: Request) -> str:
 
 
 def is_on_tensors(selection: Selection) -> bool:
-    """Tells whether a function takes and returns static tensors, and has more than one op that computes.
+    """Returns whether a function takes and returns static tensors, and has more than one op that computes.
 
     Args:
         selection: the function.
@@ -137,7 +137,7 @@ def is_on_tensors(selection: Selection) -> bool:
 
 
 def has_step(pipelines: Iterable[str], name: str) -> bool:
-    """Tells whether one of some pipelines has a step.
+    """Returns whether one of some pipelines has a step.
 
     Args:
         pipelines: names or files.

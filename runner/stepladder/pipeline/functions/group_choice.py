@@ -13,7 +13,7 @@ from stepladder.pipeline.run import Run
 
 
 def has_faster_group(run: Run, texts: Mapping[str, str], request: Request) -> bool:
-    """Tells whether one of the groups of matmuls of a function is predicted to be faster in one launch.
+    """Returns whether one of the groups of matmuls of a function is predicted to be faster in one launch.
 
     Args:
         run: that divided the function, with groups.

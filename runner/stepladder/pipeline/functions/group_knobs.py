@@ -55,7 +55,7 @@ def requests_of(texts: Sequence[str], request: Request) -> dict[str, Request]:
 
 
 def has_few_rows(text: str) -> bool:
-    """Tells whether a matmul has so few rows that it may be in a group without being asked for.
+    """Returns whether a matmul has so few rows that it may be in a group without being asked for.
 
     Args:
         text: its payload.
@@ -68,7 +68,7 @@ def has_few_rows(text: str) -> bool:
 
 
 def is_faster(texts: Sequence[str], request: Request) -> bool:
-    """Tells whether matmuls of few rows are predicted to take less time in one launch than in one each.
+    """Returns whether matmuls of few rows are predicted to take less time in one launch than in one each.
 
     Times are compared from launch to launch, with weights that are not in L2 and that all kernels may load early:
     without a promise, the first launch alone waits, either way.

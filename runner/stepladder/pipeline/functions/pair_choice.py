@@ -22,7 +22,7 @@ _LONGER = 1.1
 
 
 def is_slower(texts: Sequence[str], apart: Callable[[], Sequence[str]], request: Request) -> bool:
-    """Tells whether pairs are predicted to take longer in one kernel each than in two, in the current MLIR context.
+    """Returns whether pairs are predicted to take longer in one kernel each than in two, in the current MLIR context.
 
     One kernel writes no product to memory, but split-K and a stream-K tail are for one product: a pair with few tiles
     and a long reduction leaves multiprocessors idle. A pair takes both B from memory, where preceding kernels write
@@ -43,7 +43,7 @@ def is_slower(texts: Sequence[str], apart: Callable[[], Sequence[str]], request:
 
 
 def _leaves_idle(pairs: Iterable[str], request: Request) -> bool:
-    """Tells whether a pair takes longer in one kernel than two with split-K or a stream-K tail."""
+    """Returns whether a pair takes longer in one kernel than two with split-K or a stream-K tail."""
     for text in pairs:
         query = read_query(library.load(request.pipeline), request, text, "pair")
         alone = dataclasses.replace(
@@ -62,7 +62,7 @@ def _leaves_idle(pairs: Iterable[str], request: Request) -> bool:
 
 
 def _dequantizes_longer(texts: Sequence[str], apart: Sequence[str], request: Request) -> bool:
-    """Tells whether matmuls with pairs, and the preceding kernels that dequantize for pairs, take longer than matmuls
+    """Returns whether matmuls with pairs, and the preceding kernels that dequantize for pairs, take longer than matmuls
     without, which dequantize their own operands."""
     pipeline = library.load(request.pipeline)
     queries = {text: read_query(pipeline, request, text, "matmul") for text in (*texts, *apart)}

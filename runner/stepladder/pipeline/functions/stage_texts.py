@@ -19,7 +19,7 @@ OUTLINED = "outline_elementwise"
 
 
 def is_matmul(name: str) -> bool:
-    """Tells whether a stage is a matmul, by the name of its function.
+    """Returns whether a stage is a matmul, by the name of its function.
 
     Args:
         name: of the outlined function: its index is the last word.
@@ -28,7 +28,7 @@ def is_matmul(name: str) -> bool:
 
 
 def is_attention(name: str) -> bool:
-    """Tells whether a stage is an attention, by the name of its function.
+    """Returns whether a stage is an attention, by the name of its function.
 
     Args:
         name: of the outlined function: its index is the last word.

@@ -289,8 +289,9 @@ class Plan:
         return bundle.Launch(name, folder, operands, stage.kernel)
 
     def _has_given_weights(self, call: ir.Operation) -> bool:
-        """Tells whether the largest operands of a kernel, which are the weights of a product of few rows, are arguments
-        or constants: no kernel of the function writes them."""
+        """Returns whether the largest operands of a kernel, which are the weights of a product of few rows, are
+        arguments or constants: no kernel of the function writes them.
+        """
         sizes = [math.prod(ir.MemRefType(operand.type).shape) for operand in call.operands]
         largest = [operand for operand, size in zip(call.operands, sizes) if size == max(sizes)]
         roots = [origin(operand, (*BUFFER_VIEWS, PART)) for operand in largest]

@@ -37,7 +37,7 @@ def check_pitch(manifest: FunctionManifest, buffer: FunctionBuffer, fields: Fiel
 
 
 def is_pitched(buffer: FunctionBuffer, bundle: FunctionBundle, launch: Launch) -> bool:
-    """Tells whether a kernel writes C, or one of a group, with the strides of a buffer, maybe in another shape.
+    """Returns whether a kernel writes C, or one of a group, with the strides of a buffer, maybe in another shape.
 
     Args:
         buffer: columns of another one.

@@ -50,7 +50,7 @@ _VERSIONS = (
 
 
 def is_function(path: str | os.PathLike[str]) -> bool:
-    """Tells whether a folder is the bundle of a function, by its manifest's version.
+    """Returns whether a folder is the bundle of a function, by its manifest's version.
 
     Args:
         path: of a folder; one without a manifest is none.

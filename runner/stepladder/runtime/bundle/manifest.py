@@ -246,7 +246,7 @@ class Manifest:
     schema_version: int = SCHEMA_VERSION
 
     def overlaps(self, *, keeps_early: bool) -> bool:
-        """Tells whether the kernel may be started while the kernel before it ends.
+        """Returns whether the kernel may be started while the kernel before it ends.
 
         Args:
             keeps_early: whether no kernel that may still run writes what this one reads early (`read_early`).

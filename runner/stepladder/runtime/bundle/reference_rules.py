@@ -39,7 +39,7 @@ _OF_BITS = {name: item.bits for name, item in BUFFER_TYPES.items() if name != BO
 
 
 def is_number_type(type_: str) -> bool:
-    """Tells whether values of a type can be evaluated: integers of up to 64 bits, indices, and element types of
+    """Returns whether values of a type can be evaluated: integers of up to 64 bits, indices, and element types of
     floating point.
 
     Args:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def is_written(manifest: FunctionManifest, number: int, written: set[int]) -> bool:
-    """Tells whether kernels have written all bytes of a buffer, at once or by parts.
+    """Returns whether kernels have written all bytes of a buffer, at once or by parts.
 
     Args:
         manifest: of the function.
@@ -50,7 +50,7 @@ def note_written(manifest: FunctionManifest, number: int, written: set[int]) -> 
 
 
 def _share_bytes(left: FunctionBuffer, right: FunctionBuffer) -> bool:
-    """Tells whether two buffers of one memory have a byte in common."""
+    """Returns whether two buffers of one memory have a byte in common."""
     if left.offset >= right.offset + right.bytes or right.offset >= left.offset + left.bytes:
         return False
     if left.strides is None and right.strides is None:

@@ -131,7 +131,7 @@ def find_outlined(payload: ir.Operation) -> Outlined | None:
 
 
 def is_elementwise(op: ir.Operation) -> bool:
-    """Tells whether a `linalg.generic` computes each element of one row-major tile from those at the same position.
+    """Returns whether a `linalg.generic` computes each element of one row-major tile from those at the same position.
 
     Args:
         op: any op, on buffers.
@@ -171,7 +171,7 @@ def zeros_of(product: ir.Operation) -> ir.Value:
 
 
 def computes(op: ir.Operation) -> bool:
-    """Tells whether the body of an op does more than to round its first operand, or to copy it.
+    """Returns whether the body of an op does more than to round its first operand, or to copy it.
 
     Args:
         op: with a body of scalar ops.
@@ -383,7 +383,7 @@ def _repeated(number: ir.Value, width: int) -> ir.Value:
 def _is_aligned(
     type_: ir.MemRefType, width: int, loops: Sequence[int | None], residues: tuple[int, int] | None
 ) -> bool:
-    """Tells whether a vector of `width` elements of a view begins at a multiple of them.
+    """Returns whether a vector of `width` elements of a view begins at a multiple of them.
 
     A tile begins at multiples of its rows and columns, which are multiples of `width`. Where nothing is known of the
     vector's position in it (`residues`), rows must begin at multiples of `width`, whatever the first one.

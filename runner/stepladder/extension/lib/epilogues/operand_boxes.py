@@ -98,7 +98,7 @@ def find_matrix(
 
 
 def _has_whole_units(view: ir.Value, element: ir.Type, bytes_: int) -> bool:
-    """Tells whether a view has elements of a type, in rows of whole units that are side by side."""
+    """Returns whether a view has elements of a type, in rows of whole units that are side by side."""
     type_ = ir.MemRefType(view.type)
     (pitch, stride), _ = type_.get_strides_and_offset()
     is_known = pitch != ir.ShapedType.get_dynamic_stride_or_offset()

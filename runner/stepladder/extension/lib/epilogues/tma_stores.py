@@ -14,7 +14,7 @@ _REDUCE, _ADD = "cp.reduce.async.bulk.tensor.", "d.global.shared::cta.add.tile.b
 
 
 def is_reduce_add(op: ir.Operation) -> bool:
-    """Tells whether an op is a TMA reduction that `reduce_add` creates.
+    """Returns whether an op is a TMA reduction that `reduce_add` creates.
 
     Args:
         op: any op.

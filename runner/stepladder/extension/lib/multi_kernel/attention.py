@@ -148,7 +148,7 @@ def _check(attention: Attention) -> None:
 
 
 def is_constant(value: ir.Value, *numbers: float) -> bool:
-    """Tells whether a value is a constant with one of some values.
+    """Returns whether a value is a constant with one of some values.
 
     Args:
         value: of floating point.
@@ -371,18 +371,18 @@ class _Chain:
 
 
 def _is_whole(map_: ir.AffineMap) -> bool:
-    """Tells whether an operand has all axes, in order."""
+    """Returns whether an operand has all axes, in order."""
     return map_ == ir.AffineMap.get_identity(map_.n_dims)
 
 
 def _is_of_rows(map_: ir.AffineMap) -> bool:
-    """Tells whether an operand has all axes but the last, in order, and maybe one of one element."""
+    """Returns whether an operand has all axes but the last, in order, and maybe one of one element."""
     rows = [ir.AffineExpr.get_dim(axis) for axis in range(map_.n_dims - 1)]
     return list(map_.results) in (rows, [*rows, ir.AffineExpr.get_constant(0)])
 
 
 def _is_made_of_product(value: ir.Value) -> bool:
-    """Tells whether elementwise ops make a tensor of a product."""
+    """Returns whether elementwise ops make a tensor of a product."""
     source = producer(origin(value, TENSOR_VIEWS))
     if source is None or not source.name.startswith("linalg."):
         return False

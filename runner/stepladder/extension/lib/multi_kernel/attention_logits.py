@@ -116,7 +116,7 @@ def _loaded(buffer: ir.Value, axes: Sequence[int], loops: Sequence[ir.Value]) ->
 
 
 def has_causal_mask(attention: Attention) -> bool:
-    """Tells whether the logits are minus infinity where the number of the key is above that of the query.
+    """Returns whether the logits are minus infinity where the number of the key is above that of the query.
 
     Args:
         attention: the attention; a select of the mask is the last op of its logits.

@@ -146,7 +146,7 @@ def _loop(value: ir.Value) -> int | None:
 
 
 def _depends_on(value: ir.Value, varying: set[ir.Value]) -> bool:
-    """Tells whether a value depends on an index, or on one of some arguments."""
+    """Returns whether a value depends on an index, or on one of some arguments."""
     op = producer(value)
     if op is None:
         return value in varying

@@ -16,7 +16,7 @@ Extents = tuple[int, int, int]
 
 
 def is_shared(global_: ir.Operation) -> bool:
-    """Tells whether a global is in the shared memory of a block.
+    """Returns whether a global is in the shared memory of a block.
 
     Args:
         global_: an `llvm.mlir.global`.

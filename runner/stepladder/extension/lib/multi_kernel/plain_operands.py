@@ -130,7 +130,7 @@ def add_in_wide_sums(product: ir.Operation, rewriter: Rewriter) -> ir.Operation:
 
 
 def sums_are_widened(product: ir.Operation) -> bool:
-    """Tells whether kernels add the products of a matmul in a wider type than that of its result.
+    """Returns whether kernels add the products of a matmul in a wider type than that of its result.
 
     Args:
         product: a contraction.

@@ -51,7 +51,7 @@ class Groups(NamedTuple):
 
 
 def is_product(op: ir.Operation) -> bool:
-    """Tells whether an op is a matmul, by its name or its body, and by the loops of its operands.
+    """Returns whether an op is a matmul, by its name or its body, and by the loops of its operands.
 
     The loops of A and B that are summed over are common to them, and each has a loop of the result that the other does
     not have. No loop belongs to one operand alone, such as one along which the result repeats the product.
@@ -77,13 +77,13 @@ def is_product(op: ir.Operation) -> bool:
 
 
 def _multiplies_wide(op: ir.Operation) -> bool:
-    """Tells whether a contraction of integers multiplies in the type of its sums."""
+    """Returns whether a contraction of integers multiplies in the type of its sums."""
     sums = element_of(op.results[0].type)
     return all(inner.results[0].type == sums for inner in walk(op, "arith.muli"))
 
 
 def _shares_loops(op: ir.Operation) -> bool:
-    """Tells whether each loop of more than one iteration runs along two operands."""
+    """Returns whether each loop of more than one iteration runs along two operands."""
     a, b, c = ({*loops_of(map_)} for map_ in (*indexing_maps(op)[:2], indexing_maps(op)[-1]))
     shared_loops = a & b | b & c | a & c
     return all(size == 1 or loop in shared_loops for loop, size in sizes_of(op).items())
@@ -100,7 +100,7 @@ def groups_of(product: ir.Operation) -> Groups:
 
 
 def is_batch_of_vectors(product: ir.Operation) -> bool:
-    """Tells whether m, n or k of each product of a batch is 1, which no matrix unit is for.
+    """Returns whether m, n or k of each product of a batch is 1, which no matrix unit is for.
 
     The products of one A and B are a batch too where the result has m on both sides of n, or n on both sides of m.
 
@@ -164,8 +164,8 @@ def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value, columns: bool = 
 
 
 def _reads_parts(matmul: PayloadMatmul, *, strided: bool) -> bool:
-    """Tells whether all pipelines read A and B where they are, as parts of buffers: `wgmma` does not, of elements that
-    it transposes or splits in kernels of their own, and no pipeline reads rows that are not aligned.
+    """Returns whether all pipelines read A and B where they are, as parts of buffers: `wgmma` does not, of elements
+    that it transposes or splits in kernels of their own, and no pipeline reads rows that are not aligned.
 
     Args:
         matmul: with A or B that is a part.
@@ -199,7 +199,7 @@ def layout_sources(op: ir.Operation, values: Sequence[ir.Value], *, columns: boo
 
 
 def _is_of_columns(op: ir.Operation) -> bool:
-    """Tells whether an op takes columns of a tensor, at a static place: elements that are apart in memory."""
+    """Returns whether an op takes columns of a tensor, at a static place: elements that are apart in memory."""
     if op.name != SLICE:
         return False
     source_type = ir.RankedTensorType(op.operands[0].type)
@@ -209,7 +209,7 @@ def _is_of_columns(op: ir.Operation) -> bool:
 
 
 def is_layout(op: ir.Operation) -> bool:
-    """Tells whether an op gives the elements of its first operand another shape, other axes, or a wider type.
+    """Returns whether an op gives the elements of its first operand another shape, other axes, or a wider type.
 
     Args:
         op: any op of the function.
@@ -254,7 +254,7 @@ def _bits(value: ir.Value) -> int:
 
 
 def widens_operand(op: ir.Operation) -> bool:
-    """Tells whether an op casts to a wider type, only for A or B of later matmuls, whose kernels widen them.
+    """Returns whether an op casts to a wider type, only for A or B of later matmuls, whose kernels widen them.
 
     Args:
         op: any op of the function.
@@ -313,7 +313,7 @@ def _origin(value: ir.Value, ops: Sequence[ir.Operation], *, extends_fp8: bool =
 
 
 def _are_multiplied(product: ir.Operation, ops: Sequence[ir.Operation]) -> bool:
-    """Tells whether a kernel of a group multiplies the operands of a product: of one type, that of the sums if these
+    """Returns whether a kernel of a group multiplies the operands of a product: of one type, that of the sums if these
     are of f64, of both kinds of fp8, or fp8 that the group extends to the type of the other. Otherwise a cast to a
     wider type stays an op of its own."""
     a, b, *outputs = product.operands

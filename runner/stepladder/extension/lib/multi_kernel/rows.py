@@ -115,7 +115,7 @@ class RowOp:
         return self.reduced if self.reduced else self.kept[rank:]
 
     def is_over(self, rows: list[int]) -> bool:
-        """Tells whether the op is a reduction along these rows, or elementwise on them or on one number of each.
+        """Returns whether the op is a reduction along these rows, or elementwise on them or on one number of each.
 
         Args:
             rows: sizes of the outer loops.
@@ -130,7 +130,7 @@ class RowOp:
         return self.rows()[: len(rows)] == rows
 
     def reads_row_by_row(self, number: int, rank: int, of_rows: bool) -> bool:
-        """Tells whether an operand is read at the row that is computed.
+        """Returns whether an operand is read at the row that is computed.
 
         Args:
             number: of the operand.

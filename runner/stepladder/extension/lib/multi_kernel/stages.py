@@ -20,7 +20,7 @@ STARTS = ("arith.constant", "tensor.empty", "linalg.fill")
 
 
 def is_private(function: ir.Operation) -> bool:
-    """Tells whether a function is called by others of its module alone: a stage.
+    """Returns whether a function is called by others of its module alone: a stage.
 
     Args:
         function: a `func.func`.
@@ -103,7 +103,7 @@ def one_function(payload: ir.Operation) -> ir.Operation:
 
 
 def is_structured(op: ir.Operation) -> bool:
-    """Tells whether an op is a linalg op that computes tensors, and no fill.
+    """Returns whether an op is a linalg op that computes tensors, and no fill.
 
     Args:
         op: any op.
@@ -112,7 +112,7 @@ def is_structured(op: ir.Operation) -> bool:
 
 
 def is_elementwise(op: ir.Operation) -> bool:
-    """Tells whether a linalg op has one result, and an element of it for each iteration.
+    """Returns whether a linalg op has one result, and an element of it for each iteration.
 
     Args:
         op: any op.
@@ -163,7 +163,7 @@ def with_producers(ops: Iterable[ir.Operation], names: Sequence[str]) -> list[ir
 
 
 def is_start(op: ir.Operation) -> bool:
-    """Tells whether an op makes what takes no memory, or another shape of it.
+    """Returns whether an op makes what takes no memory, or another shape of it.
 
     Args:
         op: any op.

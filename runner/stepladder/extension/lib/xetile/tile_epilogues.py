@@ -92,7 +92,7 @@ class Epilogue:
 
     @staticmethod
     def is_row(operand: Operand) -> bool:
-        """Tells whether an operand is a row.
+        """Returns whether an operand is a row.
 
         Args:
             operand: of the epilogue.

@@ -42,7 +42,7 @@ class Matrix:
         return replace(self, is_transposed=not self.is_transposed)
 
     def is_in(self, op: ir.Operation) -> bool:
-        """Tells whether the buffer is made in an op.
+        """Returns whether the buffer is made in an op.
 
         Args:
             op: with regions.
@@ -101,7 +101,7 @@ def matrix_of(op: ir.Operation, tile: ir.Value) -> tuple[Matrix, list[ir.Value]]
 
 
 def _is_plain(type_: ir.Type) -> bool:
-    """Tells whether a type is that of a static row-major matrix without gaps, which begins at its address."""
+    """Returns whether a type is that of a static row-major matrix without gaps, which begins at its address."""
     if not isinstance(type_, ir.MemRefType) or type_.rank != 2 or not type_.has_static_shape:
         return False
     strides, offset = type_.get_strides_and_offset()

@@ -283,6 +283,6 @@ class TileProduct:
 
 
 def _is_zero(value: ir.Attribute) -> bool:
-    """Tells whether a scalar, or each element of a vector, is 0."""
+    """Returns whether a scalar, or each element of a vector, is 0."""
     number = number_in(value)
     return number is not None and not number.value
