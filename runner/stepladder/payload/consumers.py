@@ -173,7 +173,7 @@ def check_type(op: ir.Operation, operand: ir.Value) -> None:
 
 
 def _is_between(operand: ir.Value) -> bool:
-    """Returns whether an operand is what an elementwise op makes for another one, or the empty tensor that it writes."""
+    """Returns whether an operand is what an elementwise op makes for another, or the empty tensor that it writes."""
     source = producer(operand)
     return source is not None and (source.name == "tensor.empty" or is_consumer(source))
 

@@ -67,7 +67,7 @@ def rounds(generic: ir.Operation) -> bool:
 
 
 def _is_elementwise(generic: ir.Operation, *names: str) -> bool:
-    """Returns whether an op maps each element of one input to the same position of one output, by ops of these names."""
+    """Returns whether an op maps each element of an input to the same position of one output, by ops of these names."""
     if generic.name != "linalg.generic" or len(generic.operands) != 2:
         return False
     maps = [ir.AffineMapAttr(attribute).value for attribute in generic.attributes["indexing_maps"]]

@@ -97,7 +97,7 @@ def _mark(product: ir.Operation, *, strided: bool) -> None:
 
 
 def _is_accepted(product: ir.Operation, *, columns: bool) -> bool:
-    """Returns whether the front accepts a matmul as it is, with a pitch between the rows of C where `columns` is set."""
+    """Returns whether the front accepts a matmul as it is, with a pitch between the rows of C if `columns` is set."""
     try:
         smallest(product, columns=columns)
     except Refusal:

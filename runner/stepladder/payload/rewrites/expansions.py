@@ -106,7 +106,7 @@ def _run_pass(function: ir.Operation, name: str) -> None:
 
 
 def _depends_on_extents(function: ir.Operation) -> bool:
-    """Returns whether a function on static tensors has ops that their extents decide, or constants, outside of loops."""
+    """Returns whether a function on static tensors has ops that their extents decide, or constants, outside loops."""
     if len(function.regions[0].blocks) != 1:
         return False
     block = function.regions[0].blocks[0]

@@ -86,7 +86,7 @@ def _first(access: ir.Operation) -> int:
 
 
 def _is_of_elements(loop: ir.Operation) -> bool:
-    """Returns whether a nest has loops with constant bounds, loads and stores at their counters, and scalar ops only."""
+    """Returns whether a nest has loops with constant bounds, loads and stores at their counters, and scalar ops."""
     if not _extent(loop):
         return False
     for op in _inner(loop):

@@ -45,7 +45,7 @@ def _is_static(op: ir.Operation) -> bool:
 
 
 def _is_computed(operand: ir.Value, map_: ir.AffineMap) -> bool:
-    """Returns whether an operand is read otherwise than by another loop along each axis, or along one of one element."""
+    """Returns whether an operand is not read by another loop along each axis, or along one of one element."""
     loops = loops_of(map_)
     if len(set(loops)) < len(loops) or any(isinstance(item, ir.AffineBinaryExpr) for item in map_.results):
         return True

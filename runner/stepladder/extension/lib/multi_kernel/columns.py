@@ -74,7 +74,7 @@ def dissolve(body: ir.Block, functions: Iterable[ir.Operation], rewriter: Rewrit
 
 
 def _is_written_in_place(call: ir.Operation, stage: ir.Operation, stages: dict[str, ir.Operation]) -> bool:
-    """Returns whether kernels of matmuls write the parts that a stage assembles, a part each that nothing else reads."""
+    """Returns whether kernels of matmuls write the parts that a stage assembles, each of which nothing else reads."""
     types = []
     for value in call.operands:
         source = producer(root := origin(value, TENSOR_VIEWS))
