@@ -14,9 +14,9 @@
 // A matrix that the epilogue reads, such as that of a residual connection, is as large as C. It is copied by `cp.async`
 // to the boxes of C during the main loop, after TMA has read the previous tile from them. The copies are spread evenly
 // over the k steps, one box after the other: issued all at once, they would delay the loads of A and B for which the
-// MMAs wait. A box holds the matrix as it holds C, so that `ldmatrix` reads what `stmatrix` then overwrites, at the same
-// addresses, and with `.trans` for a transposed C. If a tile has more boxes than `epilogue_stages`, the remaining ones
-// are loaded to registers (`hoist_operand_loads`).
+// MMAs wait. A box holds the matrix as it holds C, so that `ldmatrix` reads what `stmatrix` then overwrites, at the
+// same addresses, and with `.trans` for a transposed C. If a tile has more boxes than `epilogue_stages`, the remaining
+// ones are loaded to registers (`hoist_operand_loads`).
 //
 // With `store_threads = 32`, each warp stores its 16 rows of a box independently: the barriers below become warp
 // barriers, and a warp does not wait for the others of its warpgroup. An operand is still copied by the whole

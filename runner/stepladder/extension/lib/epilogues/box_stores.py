@@ -322,14 +322,8 @@ class BoxStore:
     def _read(
         self, box: ir.Value, number: int, block: int, coordinates: list[tuple[ir.Value, ir.Value]]
     ) -> dict[tuple[int, int, int], ir.Value]:
-        """Returns the pairs that a thread writes of box `number`, as its buffer has them, by `OperandBoxes.pairs`.
-
-        Args:
-            box: the buffer.
-            number: of the box.
-            block: the 64 rows, of the warpgroup's, whose pairs are loaded.
-            coordinates: that a thread accesses.
-        """
+        """Returns the pairs that a thread writes of 64 rows of box `number`, as its buffer has them, by their places as
+        in `OperandBoxes.pairs`; arguments as for `read_operand`."""
         first, pair = number * self.width // MATRIX, ir.VectorType.get([PAIR], self.c_type)
         pairs: dict[tuple[int, int, int], ir.Value] = {}
         for position, (row, column) in enumerate(coordinates):
@@ -343,12 +337,18 @@ class BoxStore:
                 pairs[block, first + position, half] = memory.load_vector(pair, box, own_half, column)
         return pairs
 
-    def _read_operand(
+    def read_operand(
         self, box: ir.Value, number: int, block: int, coordinates: list[tuple[ir.Value, ir.Value]]
     ) -> None:
-        """Creates the loads of an operand in 64 rows of box `number`, if it has one; arguments as for `_read`.
+        """Creates the loads of an operand in 64 rows of box `number`, if it has one.
 
         They precede the stores to these rows: compilers keep the order of loads and stores in the same box.
+
+        Args:
+            box: the buffer.
+            number: of the box.
+            block: the 64 rows, of the warpgroup's, whose pairs are loaded.
+            coordinates: that a thread accesses.
         """
         if self.operand is not None and number < self.operand.count:
             self.operand.pairs |= self._read(box, number, block, coordinates)
@@ -367,7 +367,7 @@ class BoxStore:
         parts = self._own_parts() if self.group == WARP else blocks
         for block, part in zip(blocks, parts):
             with self._if_part_in_c(part):
-                self._read_operand(box, number, block, coordinates)
+                self.read_operand(box, number, block, coordinates)
                 for position, (row, column) in enumerate(coordinates):
                     if self.bytes != 2:
                         for half in (0, 1):

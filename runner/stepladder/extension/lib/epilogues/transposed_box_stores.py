@@ -164,7 +164,7 @@ class TransposedBoxStore(BoxStore):
         """Writes the part of 64 rows of the tile that box `number` has to its buffer, transposed."""
         matrices, source = self._rows_of(number) // MATRIX, self.stored_fragment(fragment)
         rows, before = number // self._pieces, self._first_column(number) // MATRIX
-        self._read_operand(box, number, rows, coordinates)
+        self.read_operand(box, number, rows, coordinates)
         if self.bytes == 2:
             ((row, column),) = coordinates
             for first, sides in self._matrices(number):
