@@ -20,7 +20,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import drawn_forms
-from common import new_parser, run, write_result
+from common import halves_parser, run, write_result
 from duel import header
 from forms import Form
 from stepladder.runtime.device import Device
@@ -93,26 +93,13 @@ def time_all(args: argparse.Namespace) -> None:
             write_result(args.result, result)
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Returns the parser of the command line."""
-    parser = new_parser(__doc__)
-    parts = parser.add_subparsers(required=True, dest="command")
-    building = parts.add_parser("build", help="build the kernels")
-    building.add_argument("folder", type=Path)
-    measuring = parts.add_parser("measure", help="measure them")
-    measuring.add_argument("folder", type=Path)
-    measuring.add_argument("result", type=Path)
-    measuring.add_argument("--rounds", type=int, default=3, help="of which medians are taken (default: 3)")
-    return parser
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Builds or measures the kernels.
 
     Args:
         arguments: of the command line; those of the process unless told.
     """
-    args = make_parser().parse_args(arguments)
+    args = halves_parser(__doc__)[0].parse_args(arguments)
     (build if args.command == "build" else time_all)(args)
 
 

@@ -32,7 +32,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from common import new_parser, run, write_result
+from common import halves_parser, run, write_result
 from draw import MAX_BYTES, MAX_OPERATIONS
 from drawn_forms import BURST, measure, payload
 from duel import header
@@ -333,15 +333,8 @@ def time_all(args: argparse.Namespace) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser = new_parser(__doc__)
-    parts = parser.add_subparsers(required=True, dest="command")
-    building = parts.add_parser("build", help="build the kernels of a part")
-    building.add_argument("folder", type=Path)
+    parser, building = halves_parser(__doc__)
     building.add_argument("--part", choices=PARTS, required=True)
-    measuring = parts.add_parser("measure", help="measure them")
-    measuring.add_argument("folder", type=Path)
-    measuring.add_argument("result", type=Path)
-    measuring.add_argument("--rounds", type=int, default=3, help="of which medians are taken (default: 3)")
     return parser
 
 

@@ -41,7 +41,7 @@ _POOL = (
 
 @pytest.fixture
 def pipe(tmp_path: Path) -> Iterator[Path]:
-    """A file that whoever reads it waits for, until the test ends."""
+    """A named pipe, whose readers wait until the test ends."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     writing = os.open(path, os.O_RDWR)
