@@ -93,13 +93,18 @@ def time_all(args: argparse.Namespace) -> None:
             write_result(args.result, result)
 
 
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    return halves_parser(__doc__)[0]
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Builds or measures the kernels.
 
     Args:
         arguments: of the command line; those of the process unless told.
     """
-    args = halves_parser(__doc__)[0].parse_args(arguments)
+    args = make_parser().parse_args(arguments)
     (build if args.command == "build" else time_all)(args)
 
 
