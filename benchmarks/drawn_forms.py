@@ -32,7 +32,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
@@ -164,16 +164,23 @@ def difference_of(form: Form, operands: Sequence[torch.Tensor]) -> float:
     return math.inf if difference.isnan() else float(difference)
 
 
-def _build(number: int, form: Form, folder: Path) -> str:
-    """Builds the bundle of a problem; returns why it cannot be built, or an empty string."""
+def build_form(form: Form, path: Path, knobs: Mapping[str, Any] | None = None, *, pipeline: str = PIPELINE) -> str:
+    """Builds the bundle of a problem; returns why it cannot be built, or an empty text.
+
+    Args:
+        form: the problem.
+        path: of the bundle.
+        knobs: that are set; None for the default ones.
+        pipeline: that compiles it.
+    """
     from stepladder.pipeline.any_payload import build_any
     from stepladder.pipeline.context import mlir_context
     from stepladder.pipeline.request import Request
 
     try:
         with mlir_context():
-            request = Request(PIPELINE, {"target": TARGET}, tuned=True)
-            build_any(payload(form), "form.mlir", request).write(folder / str(number))
+            request = Request(pipeline, {**(knobs or {}), "target": TARGET}, tuned=knobs is None)
+            build_any(payload(form), "form.mlir", request).write(path)
     except StepladderError as error:
         return error.message
     return ""
@@ -188,7 +195,7 @@ def build(forms: Sequence[Form], folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(max_workers=os.cpu_count(), initializer=end_with_pool) as executor:
-        reasons = list(executor.map(_build, range(len(forms)), forms, [folder] * len(forms)))
+        reasons = list(executor.map(build_form, forms, (folder / str(number) for number in range(len(forms)))))
     refused = {form.name: reason for form, reason in zip(forms, reasons) if reason}
     (folder / _REFUSED).write_text(json.dumps(refused, indent=1) + "\n")
 
@@ -250,6 +257,17 @@ def measure(
         "libraries": ratios,
     }
     return entry, {name: ratio / best for name, ratio in own_ratios.items()}
+
+
+def microseconds_of(form: Form, entry: dict[str, Any], ratio: float) -> float:
+    """Returns the time of a kernel.
+
+    Args:
+        form: the problem.
+        entry, ratio: of `measure`.
+    """
+    fastest = entry["baseline_tflops"] * max(1.0, *entry["libraries"].values(), 0.0)
+    return form.flops / (ratio * fastest) * 1e-6
 
 
 def make_parser() -> argparse.ArgumentParser:

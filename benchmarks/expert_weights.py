@@ -24,7 +24,6 @@ from common import halves_parser, run, write_result
 from duel import header
 from forms import Form
 from stepladder.runtime.device import Device
-from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.processes import end_with_pool
 
 SPEC = "td,edf->tef"
@@ -47,18 +46,9 @@ def _path(folder: Path, number: int, name: str) -> Path:
 def _build(folder: Path, number: int, form: Form, name: str) -> str:
     """Builds a product in one of the two ways; returns why it cannot be built, or an empty text."""
     from stepladder.payload.front import dimensions
-    from stepladder.pipeline.any_payload import build_any
-    from stepladder.pipeline.context import mlir_context
-    from stepladder.pipeline.request import Request
 
     dimensions.LEAST_OF_FEW_ROWS = dimensions.LEAST_EXTENT = BOUNDS[name]
-    try:
-        with mlir_context():
-            request = Request("auto", {"target": drawn_forms.TARGET}, tuned=True)
-            build_any(drawn_forms.payload(form), "form.mlir", request).write(_path(folder, number, name))
-    except StepladderError as error:
-        return error.message
-    return ""
+    return drawn_forms.build_form(form, _path(folder, number, name), pipeline="auto")
 
 
 def build(args: argparse.Namespace) -> None:
@@ -87,8 +77,7 @@ def time_all(args: argparse.Namespace) -> None:
             paths = {name: _path(args.folder, number, name) for name in BOUNDS}
             found = {name: path for name, path in paths.items() if path.is_dir()}
             entry, ratios = drawn_forms.measure(device, form, found, args.rounds, drawn_forms.BURST)
-            best = entry["baseline_tflops"] * max(1.0, *entry["libraries"].values(), 0.0)
-            times = {name: form.flops / (ratio * best) * 1e-6 for name, ratio in ratios.items()}
+            times = {name: drawn_forms.microseconds_of(form, entry, ratio) for name, ratio in ratios.items()}
             result["problems"].append({"sizes": form.sizes, "microseconds": times, "of_library": ratios})
             write_result(args.result, result)
 

@@ -22,19 +22,17 @@ of the epilogue.
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from common import halves_parser, run, write_result
 from draw import MAX_BYTES, MAX_OPERATIONS
-from drawn_forms import BURST, measure, payload
+from drawn_forms import BURST, build_form, measure, microseconds_of, payload
 from duel import header
 from forms import KINDS, MAX, MAX_OF_BATCH, Form, draw, sized
 from fused_epilogues import PIPELINE, TARGET
@@ -271,22 +269,6 @@ PARTS = {
 }
 
 
-def _build(folder: Path, number: int, setting: tuple[Form, Knobs]) -> str:
-    """Builds a kernel; returns why it cannot be built, or an empty text."""
-    from stepladder.pipeline.any_payload import build_any
-    from stepladder.pipeline.context import mlir_context
-    from stepladder.pipeline.request import Request
-
-    form, knobs = setting
-    try:
-        with mlir_context():
-            request = Request(PIPELINE, {**knobs, "target": TARGET})
-            build_any(payload(form), "form.mlir", request).write(folder / str(number))
-    except StepladderError as error:
-        return error.message
-    return ""
-
-
 def build(args: argparse.Namespace) -> None:
     """Builds the kernels of a part.
 
@@ -297,7 +279,8 @@ def build(args: argparse.Namespace) -> None:
     plan: list[dict[str, Any]] = []
     settings = list(PARTS[args.part]())
     with ProcessPoolExecutor(max_workers=os.cpu_count(), initializer=end_with_pool) as executor:
-        refusals = list(executor.map(_build, itertools.repeat(args.folder), itertools.count(), settings))
+        jobs = [(form, args.folder / str(number), knobs) for number, (form, knobs) in enumerate(settings)]
+        refusals = list(executor.map(build_form, *zip(*jobs)))
     for number, ((form, knobs), refusal) in enumerate(zip(settings, refusals)):
         if refusal:
             print(f"{form.name}: {refusal}")
@@ -322,9 +305,8 @@ def time_all(args: argparse.Namespace) -> None:
             kernels = planned["kernels"]
             paths = {number: args.folder / number for number in kernels}
             entry, ratios = measure(device, form, paths, args.rounds, BURST)
-            best = entry["baseline_tflops"] * max(1.0, *entry["libraries"].values(), 0.0)
             settings = [
-                {"knobs": kernels[number], "ratio": ratio, "microseconds": form.flops / (ratio * best) * 1e-6}
+                {"knobs": kernels[number], "ratio": ratio, "microseconds": microseconds_of(form, entry, ratio)}
                 for number, ratio in ratios.items()
             ]
             result["problems"].append(entry | {"settings": settings})

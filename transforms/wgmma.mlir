@@ -115,9 +115,10 @@ module attributes {transform.with_named_sequence} {
         box_columns = "(block_n // 8 + (block_n + 63) // 64 - 1) // ((block_n + 63) // 64) * 8",
         box_tile_bytes =
           "box_columns * 64 * c_bits // 8 if c_layout == 'column' else staged_m // tile_warpgroups * box_bytes",
-        boxes_of_rows = "block_n * c_bits // 8 // box_bytes",
-        boxes_of_columns = "staged_m // tile_warpgroups // 64 * ((block_n + 63) // 64)",
-        c_boxes = "boxes_of_columns if c_layout == 'column' else boxes_of_rows",
+        // How many boxes a warpgroup's part of a tile has, of a row-major and of a transposed C.
+        row_boxes = "block_n * c_bits // 8 // box_bytes",
+        column_boxes = "staged_m // tile_warpgroups // 64 * ((block_n + 63) // 64)",
+        c_boxes = "column_boxes if c_layout == 'column' else row_boxes",
         // A matrix that the epilogue reads, C itself too, fits in the boxes of a single result.
         holds_matrix = "read_matrices > 0 and results == 1 and (c_layout == 'row' or c_bits == 16)",
         copies_boxes = "copies_operand and is_tma and holds_matrix",

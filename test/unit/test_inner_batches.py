@@ -2,6 +2,7 @@
 them."""
 
 import itertools
+from collections.abc import Callable, Mapping
 
 import ml_dtypes
 import numpy as np
@@ -17,6 +18,21 @@ SIZES = {"b": 3, "m": 33, "n": 40, "k": 24}
 
 def exact(a: np.ndarray, b: np.ndarray, axes: str) -> np.ndarray:
     return np.einsum(axes, a.astype(np.float64), b.astype(np.float64))
+
+
+def check(function: Callable[..., object], axes: str, sizes: Mapping[str, int], kind: type) -> None:
+    """Compares a contraction with NumPy's, of small integers.
+
+    Args:
+        function: computes it.
+        axes: of A, B and C, as `einsum` writes them.
+        sizes: of the axes.
+        kind: type of A's and B's elements.
+    """
+    rng = np.random.default_rng(0)
+    shapes = ([sizes[axis] for axis in item] for item in axes.partition("->")[0].split(","))
+    a, b = (rng.integers(-2, 3, shape).astype(kind) for shape in shapes)
+    np.testing.assert_array_equal(np.asarray(function(a, b)), exact(a, b, axes))
 
 
 @pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
@@ -61,10 +77,7 @@ def test_elements_of_8_bits_along_k(axes: str, kernels: dict[str, int], target: 
     function = stepladder.compile(contraction(axes, sizes, "f8E4M3FN"), target=target, device="emulator")
     assert isinstance(function, stepladder.Function)
     assert len(function.manifest.launches) == kernels[target]
-    rng = np.random.default_rng(0)
-    shapes = ([sizes[axis] for axis in item] for item in axes.partition("->")[0].split(","))
-    x, y = (rng.integers(-2, 3, shape).astype(ml_dtypes.float8_e4m3fn) for shape in shapes)
-    np.testing.assert_array_equal(np.asarray(function(x, y)), exact(x, y, axes))
+    check(function, axes, sizes, ml_dtypes.float8_e4m3fn)
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
@@ -119,10 +132,7 @@ def test_weights_of_experts_are_read_where_they_are(
         problem = kernel.manifest.problem
         assert (problem.batch, problem.m, problem.n) == (batch, 40, sizes["f"])
         assert not kernel.manifest.front
-    rng = np.random.default_rng(0)
-    shapes = ([sizes[axis] for axis in item] for item in axes.partition("->")[0].split(","))
-    x, w = (rng.integers(-2, 3, shape).astype(np.float16) for shape in shapes)
-    np.testing.assert_array_equal(np.asarray(kernel(x, w)), exact(x, w, axes))
+    check(kernel, axes, sizes, np.float16)
 
 
 @pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
@@ -147,7 +157,4 @@ def test_heads_that_share_keys_are_a_batch(axes: str, sizes: dict[str, int], bat
     if isinstance(kernel, stepladder.Kernel):
         assert kernel.manifest.problem.batch == batch
         assert not kernel.manifest.front
-    rng = np.random.default_rng(0)
-    shapes = ([sizes[axis] for axis in item] for item in axes.partition("->")[0].split(","))
-    x, y = (rng.integers(-2, 3, shape).astype(np.float16) for shape in shapes)
-    np.testing.assert_array_equal(np.asarray(kernel(x, y)), exact(x, y, axes))
+    check(kernel, axes, sizes, np.float16)

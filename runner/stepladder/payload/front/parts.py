@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.slices import numbers_of
+from stepladder.mlir.slices import kept_axes, numbers_of
 from stepladder.mlir.traverse import producer
 from stepladder.mlir.types import row_major_strides
 from stepladder.mlir.windows import has_gaps, place_of, span_of
@@ -28,16 +28,6 @@ def takes_part(op: ir.Operation) -> bool:
     source, result = (value.type for value in (op.operands[0], op.results[0]))
     extents = [[size for size in ir.ShapedType(type_).shape if size != 1] for type_ in (source, result)]
     return extents[0] != extents[1] or (isinstance(result, ir.MemRefType) and has_gaps(result))
-
-
-def _kept(sizes: Sequence[int], shape: Sequence[int]) -> list[int]:
-    """Returns which axes of a slice its result has; it may drop axes of 1."""
-    axes, rest = [], list(shape)
-    for axis, size in enumerate(sizes):
-        if rest and size == rest[0]:
-            axes.append(axis)
-            rest.pop(0)
-    return axes
 
 
 @dataclass
@@ -109,7 +99,7 @@ class Parts:
             )
         begin = 0 if view.window is None else view.window.offset
         offset = begin + sum(first * stride for first, stride in zip(offsets, strides))
-        kept_strides = [strides[axis] for axis in _kept(sizes, shape_of(op.results[0], op))]
+        kept_strides = [strides[axis] for axis in kept_axes(sizes, shape_of(op.results[0], op))]
         return replace(_part(op, view.place.argument, offset, kept_strides), read_only=view.read_only)
 
 

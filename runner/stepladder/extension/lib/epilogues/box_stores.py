@@ -174,13 +174,19 @@ class BoxStore:
 
     def _operand_boxes(self) -> operand_boxes.Boxes:
         """Returns the boxes as the copies of an operand need them."""
+
+        def origin(number: int) -> tuple[ir.Value, ir.Value]:
+            row, column = self._starts(number)
+            return row(), column()
+
         return operand_boxes.Boxes(
             self.width,
             self.bytes,
             lambda number: self.rows,
-            lambda number: (self.epilogue.first_row(), index(number * self.width)),
+            origin,
             self._permutation,
             lambda warpgroup, number: self._box(warpgroup, number, 2),
+            self._if_in_c,
         )
 
     @contextlib.contextmanager

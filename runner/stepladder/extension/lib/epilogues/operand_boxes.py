@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from stepladder.extension.lib import memory, threads
@@ -32,6 +32,7 @@ class Boxes:
         origin: creates the row and the column of box `number` in the tile of C.
         permutation: returns what the swizzle XORs the units of a row with.
         box: returns the buffer of a warpgroup and the number of a box.
+        if_in_c: sets the insertion point to where box `number` has elements of C.
         transposed: whether rows of C are columns of the accumulator.
     """
 
@@ -41,6 +42,7 @@ class Boxes:
     origin: Callable[[int], tuple[ir.Value, ir.Value]]
     permutation: Callable[[ir.Value], ir.Value]
     box: Callable[[ir.Value, int], ir.Value]
+    if_in_c: Callable[[int], contextlib.AbstractContextManager[None]]
     transposed: bool = False
 
     def column(self, unit: ir.Value, row: ir.Value) -> ir.Value:
@@ -160,7 +162,9 @@ class OperandBoxes:
                     if 0 in numbers:
                         self._wait_for_boxes(warpgroup, first_barrier, is_leader)
                     for number in numbers:
-                        with self._if_in_matrix(number):
+                        # No row of a tile that only fills up a cluster is in the matrix, and what is copied of C for
+                        # boxes without elements of it, another warpgroup may write.
+                        with self.boxes.if_in_c(number):
                             self._copy(number, self.boxes.box(warpgroup, number))
                     nvvm.cp_async_commit_group()
 
@@ -195,7 +199,9 @@ class OperandBoxes:
         first_row = apply(lambda x: ir.AffineExpr.get_floor_div(x, units), thread)
         unit = apply(lambda x: ir.AffineExpr.get_mod(x, units), thread)
         to = self.boxes.column(unit, first_row)
-        rows, columns = self._extents()
+        rows, columns = extents_of(self.epilogue.c_tile, self.epilogue.tile_shape)
+        if self.boxes.transposed:
+            rows, columns = columns, rows
         begin, first = self.boxes.origin(number)
         from_ = inside(arith.addi(times(unit, count), first), columns, count)
         height = self.boxes.rows(number)
@@ -205,21 +211,6 @@ class OperandBoxes:
             with contextlib.nullcontext() if is_whole else create_if(less_than(row, index(height))):
                 source = inside(arith.addi(begin, row), rows, 1)
                 nvgpu.device_async_copy(box, [row, to], self.matrix.view, [source, from_], count, bypass_l1=True)
-
-    def _extents(self) -> list[ir.Value | None]:
-        """Returns the rows and columns of C in the tile; None where all are."""
-        extents = extents_of(self.epilogue.c_tile, self.epilogue.tile_shape)
-        return extents[::-1] if self.boxes.transposed else extents
-
-    @contextlib.contextmanager
-    def _if_in_matrix(self, number: int) -> Iterator[None]:
-        """Sets the insertion point to where box `number` has elements of C: no row of a tile that only fills up a
-        cluster is in the matrix, and what is copied of C for other boxes, another warpgroup may write."""
-        with contextlib.ExitStack() as conditions:
-            for start, extent in zip(self.boxes.origin(number), self._extents()):
-                if extent is not None:
-                    conditions.enter_context(create_if(less_than(start, extent)))
-            yield
 
     def mark(self, descriptor: ir.Operation, rank: int) -> None:
         """Marks C's descriptor where each line of the L2 cache that copies read is read by one of them, and not written

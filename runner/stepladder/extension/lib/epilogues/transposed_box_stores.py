@@ -69,13 +69,8 @@ class TransposedBoxStore(BoxStore):
 
     def _operand_boxes(self) -> Boxes:
         """Returns the boxes as the copies of an operand need them."""
-
-        def origin(number: int) -> tuple[ir.Value, ir.Value]:
-            row, column = self._starts(number)
-            return column(), row()
-
         boxes = super()._operand_boxes()
-        return replace(boxes, rows=self._rows_of, origin=origin, transposed=True)
+        return replace(boxes, rows=self._rows_of, origin=lambda number: boxes.origin(number)[::-1], transposed=True)
 
     def _starts(self, number: int) -> tuple[Callable[[], ir.Value], Callable[[], ir.Value]]:
         """Returns what creates the row and the column of the tile at which box `number` begins."""
@@ -143,16 +138,16 @@ class TransposedBoxStore(BoxStore):
         ((row, column),) = coordinates
         before = self._first_column(number) // MATRIX
         pairs: dict[tuple[int, int, int], ir.Value] = {}
-        for first, sides in self._matrices(number):
+        for sides in self._matrices(number):
             places = [(block, before + matrix, half) for matrix in sides for half in (0, 1)]
-            own = arith.addi(row, index(MATRIX * first))
+            own = arith.addi(row, index(MATRIX * sides.start))
             pairs |= zip(places, load_matrices(box, own, column, len(places), transposed=True))
         return pairs
 
-    def _matrices(self, number: int) -> list[tuple[int, range]]:
-        """Returns the matrices of box `number` that an instruction stores, side by side, with the first of each."""
+    def _matrices(self, number: int) -> list[range]:
+        """Returns the numbers of the matrices of box `number`, side by side, that each instruction accesses."""
         count = self._rows_of(number) // MATRIX
-        return [(first, range(first, min(first + 2, count))) for first in range(0, count, 2)]
+        return [range(first, min(first + 2, count)) for first in range(0, count, 2)]
 
     def _write(
         self,
@@ -167,9 +162,9 @@ class TransposedBoxStore(BoxStore):
         self.read_operand(box, number, rows, coordinates)
         if self.bytes == 2:
             ((row, column),) = coordinates
-            for first, sides in self._matrices(number):
+            for sides in self._matrices(number):
                 pairs = [source.pair(rows, before + matrix, half) for matrix in sides for half in (0, 1)]
-                store_matrices(box, arith.addi(row, index(MATRIX * first)), column, pairs, transposed=True)
+                store_matrices(box, arith.addi(row, index(MATRIX * sides.start)), column, pairs, transposed=True)
             return
         for matrix in range(matrices):
             for half in (0, 1):
