@@ -115,13 +115,20 @@ func.func @masked(%x: memref<64x4096xf16>, %mask: memref<64x4096xi1>, %z: memref
 
 // -----
 
+// A transposed operand of another matrix: a thread loads two elements of eight rows of it, and eight of two rows of the
+// other; four threads store to the same rows.
+//
 // CHECK-LABEL: func.func @turned(
-// CHECK-NOT: vector.load
+// CHECK: arith.cmpi ult, %{{.*}}, %c32768
+// CHECK-COUNT-2: vector.load %x[{{.*}}] {alignment = 16 : i64} : memref<128x4096xf16>, vector<8xf16>
+// CHECK-COUNT-8: vector.load %y[{{.*}}] {alignment = 4 : i64} : memref<4096x128xf16>, vector<2xf16>
+// CHECK-COUNT-2: vector.store %{{.*}}, %z[{{.*}}] {alignment = 16 : i64} : memref<128x4096xf16>, vector<8xf16>
+// CHECK-NOT: memref.load
 #all = affine_map<(i, j) -> (i, j)>
 #swap = affine_map<(i, j) -> (j, i)>
-func.func @turned(%x: memref<64x4096xf16>, %y: memref<4096x64xf16>, %z: memref<64x4096xf16>) {
+func.func @turned(%x: memref<128x4096xf16>, %y: memref<4096x128xf16>, %z: memref<128x4096xf16>) {
   linalg.generic {indexing_maps = [#all, #swap, #all], iterator_types = ["parallel", "parallel"]}
-      ins(%x, %y : memref<64x4096xf16>, memref<4096x64xf16>) outs(%z : memref<64x4096xf16>) {
+      ins(%x, %y : memref<128x4096xf16>, memref<4096x128xf16>) outs(%z : memref<128x4096xf16>) {
   ^bb0(%in: f16, %other: f16, %out: f16):
     %s = arith.addf %in, %other : f16
     linalg.yield %s : f16
@@ -149,8 +156,16 @@ func.func @short_rows(%x: memref<6x5x7xf16>, %z: memref<5x6x7xf16>) {
 
 // -----
 
+// A transpose of a few columns: 16 rows of the operand are two vectors of a row of the result, which two threads store.
+//
 // CHECK-LABEL: func.func @columns_become_rows(
-// CHECK-NOT: vector.load
+// CHECK: arith.cmpi ult, %{{.*}}, %c32 : index
+// CHECK-COUNT-8: vector.load %x[{{.*}}] {alignment = 4 : i64} : memref<16x32xf16>, vector<2xf16>
+// CHECK: [[first:%.+]] = vector.from_elements
+// CHECK: vector.store [[first]], %z[%[[row:.+]], %[[begin:.+]]] {alignment = 16 : i64} : memref<32x16xf16>, vector<8xf16>
+// CHECK: [[second:%.+]] = vector.from_elements
+// CHECK: vector.store [[second]], %z[%{{.+}}, %[[begin]]] {alignment = 16 : i64} : memref<32x16xf16>, vector<8xf16>
+// CHECK-NOT: scf.if
 #map = affine_map<(a, b) -> (a, b)>
 #swap = affine_map<(a, b) -> (b, a)>
 func.func @columns_become_rows(%x: memref<16x32xf16>, %z: memref<32x16xf16>) {

@@ -99,6 +99,10 @@ AGAIN:
         ("setp.eq.u32 %p1, %t, %t; @%p1 mov.u32 %r6, 3; add.u32 %r5, %r6, 1;", ""),
         ("setp.eq.u32 %p1, %t, 0; @%p1 mov.u32 %r6, 3; @%p1 add.u32 %r5, %r6, 1;", ""),
         ("setp.eq.u32 %p1, %t, %t; @!%p1 add.u32 %r5, %r6, 1;", ""),
+        ("prmt.b32 %r5, %t, %r6, 0x3210; st.global.u32 [%y], %r5;", ""),
+        ("prmt.b32 %r5, %r6, %r7, 0x3210; prmt.b32 %r5, %t, %r5, 0x3210; st.global.u32 [%y], %r5;", ""),
+        ("prmt.b32 %r5, %r6, %r7, 0x3210; st.global.u32 [%y], %r5;", "reads %r5, which nothing has written"),
+        ("prmt.b32 %r5, %t, %t, %r6;", "reads %r6, which nothing has written"),
         ("bra END; add.u32 %r5, %r6, 1; END:", ""),
     ],
 )

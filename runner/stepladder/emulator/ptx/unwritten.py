@@ -4,7 +4,8 @@ Such a register holds anything: all bits set here, which is NaN. A kernel that c
 that in a result would hide what is missing. A `mov` is no such read: compilers move what is undefined, and make pairs
 of which a part is. The register that it moves to is as its source, a pair is taken for written. A `cvt` that makes a
 pair of a register that is written and of one that is not is no such read either, nor is the store of a byte: nvcc
-copies the byte that an object without members has.
+copies the byte that an object without members has. Nor is a `prmt` of two registers, by which LLVM makes vectors whose
+other elements are undefined: of two registers that are not written, it results in another one.
 """
 
 from __future__ import annotations
@@ -78,8 +79,9 @@ def _after(op: Instruction, unwritten: int) -> int:
     if _moves(op) and len(op.operands) == len(op.results) == 1:
         target = 1 << op.results[0]
         return unwritten | target if unwritten >> op.operands[0] & 1 else unwritten & ~target
+    is_unwritten = _selects_bytes(op) and all(unwritten >> slot & 1 for slot in op.operands[:2])
     for slot in op.results:
-        unwritten &= ~(1 << slot)
+        unwritten = unwritten | 1 << slot if is_unwritten else unwritten & ~(1 << slot)
     return unwritten
 
 
@@ -96,6 +98,10 @@ def _makes_pair(op: Instruction) -> bool:
     return op.name.rpartition(" ")[2].startswith("cvt.") and len(op.operands) == 2
 
 
+def _selects_bytes(op: Instruction) -> bool:
+    return op.name.startswith("prmt.")
+
+
 def _watch(op: Instruction, unwritten: int, names: Mapping[int, str]) -> None:
     """Lets an instruction report the registers among these that it reads."""
     places = {place: slot for place, slot in enumerate(op.operands) if unwritten >> slot & 1}
@@ -105,6 +111,10 @@ def _watch(op: Instruction, unwritten: int, names: Mapping[int, str]) -> None:
     if not places or (_makes_pair(op) and len(places) == 1):
         return
     names_by_place = {place: names[slot] for place, slot in places.items()}
+    if _selects_bytes(op):
+        if {0, 1} <= places.keys():
+            op.execute = _unwritten_of_two(op.execute)
+        names_by_place = {place: name for place, name in names_by_place.items() if place > 1}
     if isinstance(op.execute, Guarded):
         first = 1 + op.execute.results
         inner = {place - first: name for place, name in names_by_place.items() if place >= first}
@@ -124,5 +134,15 @@ def _reporting(execute: Callable, names: Mapping[int, str]) -> Callable:
             text = f"reads {', '.join(dict.fromkeys(unwritten_names))}, which nothing has written"
             fiber.group.sanitizer.report("uninitialized", text, op)
         return execute(fiber, op, *operands)
+
+    return run
+
+
+def _unwritten_of_two(execute: Callable) -> Callable:
+    """Returns what results in a value that is not written where the first two operands are such."""
+
+    def run(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
+        is_unwritten = all(type(operand) is Unwritten for operand in operands[:2])
+        return operands[0] if is_unwritten else execute(fiber, op, *operands)
 
     return run

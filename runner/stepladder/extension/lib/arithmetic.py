@@ -89,15 +89,15 @@ def times(value: ir.Value, factor: int) -> ir.Value:
     return apply(lambda x: x * factor, value)
 
 
-def zero_of(type_: ir.VectorType) -> ir.Attribute:
-    """Returns a vector of zeros as an attribute.
+def zero_of(type_: ir.Type) -> ir.Attribute:
+    """Returns zero, or a vector of zeros, as an attribute.
 
     Args:
-        type_: of elements of floating point or integers.
+        type_: of floating point or integers, or a vector of these.
     """
-    element = type_.element_type
+    element = element_of(type_)
     zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
-    return ir.DenseElementsAttr.get_splat(type_, zero)
+    return ir.DenseElementsAttr.get_splat(type_, zero) if isinstance(type_, ir.VectorType) else zero
 
 
 def splat_of(value: ir.Value) -> Number | None:

@@ -23,16 +23,30 @@ ASYNC_GROUP = "nvgpu.device_async_create_group"
 _ACCUMULATOR = 2  # operand number, in every MMA op
 
 
+def comes_before(op: ir.Operation, anchor: ir.Operation) -> bool:
+    """Returns whether what an op results in is known before `anchor`: the op comes before it, or is around it.
+
+    Args:
+        op: in the block of `anchor` or one around it, or below an op of these blocks.
+        anchor: any op.
+    """
+    while op.parent is not None:  # the outermost op has no block
+        if op.block == anchor.block:
+            return op != anchor and op.is_before_in_block(anchor)
+        op = op.parent.operation
+    return True
+
+
 def move_with_operands(op: ir.Operation, anchor: ir.Operation) -> None:
     """Moves an op before `anchor`, and before it the producers of its operands that come after `anchor`.
 
     Args:
-        op: the one that is moved.
-        anchor: an op of the same block, on which `op` does not depend.
+        op: the one that is moved, of the same block as `anchor` or below an op of that block.
+        anchor: an op on which `op` does not depend.
     """
     for operand in op.operands:
         source = producer(operand)
-        if source is not None and source.block == anchor.block and anchor.is_before_in_block(source):
+        if source is not None and not comes_before(source, anchor):
             move_with_operands(source, anchor)
     op.move_before(anchor)
 

@@ -5,28 +5,25 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stepladder.extension.lib.arithmetic import apply, digits, equal, index, integer, less_than, times
+from stepladder.extension.lib.arithmetic import apply, digits, equal, index, integer, less_than
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.element_bodies import (
     LANES,
-    VECTOR_BYTES,
     as_float,
     check_types,
     compute_body,
     create_forall,
-    has_vectors,
     load,
     operand_loops,
-    vector_bits,
 )
 from stepladder.extension.lib.epilogues.first_extrema import first_extremum_of
 from stepladder.extension.lib.epilogues.folds import Fold, fold_of
 from stepladder.extension.lib.epilogues.partial_results import over_lanes
-from stepladder.extension.lib.memory import load_vector, store_vector
+from stepladder.extension.lib.memory import store_vector
 from stepladder.extension.lib.multi_kernel.donation import Part, replaced_part
+from stepladder.extension.lib.multi_kernel.thread_tiles import LoadedTile, ThreadTile, address_of, find_thread_tile
 from stepladder.extension.lib.threads import WARP
-from stepladder.extension.lib.vectors import extract
 from stepladder.mlir.bindings import arith, ir, scf
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.reshapes import BUFFER_VIEWS
@@ -41,12 +38,15 @@ class DistributeElements(Tc.Operation, name="distribute_elements"):
     """Rewrites the `linalg.generic` on buffers of a function to loops over blocks and threads (`scf.forall`).
 
     A thread computes an element of each result, or as many neighbours as are 16 bytes, by vector loads and stores: in
-    an op without reductions, where rows of the results are a multiple of them, operands have them in this order, and
-    enough threads are left. Where the op reduces the innermost axis of an input, a warp computes an element: its lanes
-    fold every 32nd value, so that they read neighbours, and then their results. Sums of 16-bit floating-point numbers
-    are f32, and rounded once. Of an extremum with an index of it, each lane takes neighbouring values, so that the
-    first or the last of equal ones is found; where the extremum is NaN, its first lane computes the element again.
-    Buffers that a fill or a copy initializes are not written before the result.
+    an op without reductions, where rows of the results are a multiple of them, operands have vectors, and enough
+    threads are left. Where operands are transposed, it computes neighbours in several rows of the results: it loads up
+    to 4 bytes of each row of such an operand, and neighbouring threads store to the same rows.
+
+    Where the op reduces the innermost axis of an input, a warp computes an element: its lanes fold every 32nd value, so
+    that they read neighbours, and then their results. Sums of 16-bit floating-point numbers are f32, and rounded once.
+    Of an extremum with an index of it, each lane takes neighbouring values, so that the first or the last of equal ones
+    is found; where the extremum is NaN, its first lane computes the element again. Buffers that a fill or a copy
+    initializes are not written before the result.
 
     Operands: a handle to a module with one function. Attributes: `threads`, of a block, a multiple of 32. Refuses a
     function with more ops than that, indexing maps that are not projected permutations, arithmetic and casts of fp8,
@@ -167,59 +167,49 @@ class _Nest:
         largest = max(self.maps[: self.inputs], key=len, default=[])
         return bool(largest) and largest[-1] == self.reduced[-1]
 
-    def _lanes(self) -> int:
-        """Returns how many neighbours along the innermost axis a thread computes: as many as are 16 bytes of the widest
-        operand; 1 where the op reduces, or an operand has no such vectors."""
-        result = self.maps[-1]
-        if self.reduced or not result or result[-1] is None:
-            return 1
-        inner, widest = result[-1], 0
-        for operand, map_ in zip(self.generic.operands, self.maps):
-            if inner not in map_ and operand not in self.generic.operands[self.inputs :]:
-                continue
-            if map_[-1:] != [inner] or map_.count(inner) > 1 or not has_vectors(operand, 1):
-                return 1
-            widest = max(widest, vector_bits(ir.MemRefType(operand.type).element_type))
-        lanes = VECTOR_BYTES * 8 // widest
+    def _tile(self) -> ThreadTile | None:
+        """Returns the neighbours that a thread computes; None for one element, where the op reduces or replaces a part,
+        an operand has no vectors, or too few threads would be left.
+        """
+        if self.reduced or self.part is not None:
+            return None
+        tile = find_thread_tile(list(self.generic.operands), self.maps, self.outputs, self.sizes)
         is_copy = len(operations_of(self.body)) == 1
-        has_threads = is_copy or math.prod(self.sizes) // lanes >= _FEWEST_THREADS
-        return lanes if self.sizes[inner] % lanes == 0 and has_threads else 1
+        return tile if tile is not None and (is_copy or tile.threads >= _FEWEST_THREADS) else None
 
-    def _vectors(self, number: ir.Value, lanes: int) -> None:
-        """Computes neighbours of each result, of whose rows they are a part: operands are loaded before the first."""
-        result = [loop for loop in self.maps[-1] if loop is not None]
-        sizes = [self.sizes[loop] for loop in result]
-        *outer, inner = digits(number, [*sizes[:-1], sizes[-1] // lanes])
-        begin = times(inner, lanes)
-        first = dict(zip(result, [*outer, begin]))
-        operand_vectors = {
-            place: load_vector(self._vector(place, lanes), self.generic.operands[place], *self._address(place, first))
-            for place in range(self.inputs)
-            if result[-1] in self.maps[place] and list(self.body.arguments[place].uses)
-        }
-        results: list[list[ir.Value]] = []
-        for lane in range(lanes):
-            loops = {**first, result[-1]: apply(lambda x: x + lane, begin)}
-            own = {
-                place: extract(vector, [lane], ir.VectorType(vector.type).element_type)
-                for place, vector in operand_vectors.items()
+    def _compute_tile(self, number: ir.Value, tile: ThreadTile) -> None:
+        """Computes a tile of each result: operands are loaded before the first element."""
+        place, inside = tile.create_place(number)
+        with inside:
+            tiles = {
+                operand: LoadedTile(self.generic.operands[operand], self.maps[operand], tile, place)
+                for operand, argument in enumerate(list(self.body.arguments)[: self.inputs])
+                if list(argument.uses) and tile.column in self.maps[operand]
             }
-            starts = [self._start(output, loops) for output in range(self.outputs)]
-            results.append(self._iteration(loops, starts, len(self.end.operands), own))
+            for row in range(tile.rows):
+                results: list[list[ir.Value]] = []
+                for column in range(tile.columns):
+                    loops = tile.moved(place, row, column)
+                    own = {operand: loaded.element(row, column) for operand, loaded in tiles.items()}
+                    starts = [self._start(output, loops) for output in range(self.outputs)]
+                    results.append(self._iteration(loops, starts, len(self.end.operands), own))
+                self._store_row(results, tile.moved(place, row, 0))
+
+    def _store_row(self, results: Sequence[Sequence[ir.Value]], loops: dict[int, ir.Value]) -> None:
+        """Stores neighbours along the innermost loop, of which each is a value for each result."""
+        if len(results) == 1:
+            self._store(results[0], loops)
+            return
         for output, values in enumerate(zip(*results)):
             place = self.inputs + output
-            vector = ir.Operation.create(
-                "vector.from_elements", results=[self._vector(place, lanes)], operands=list(values)
-            ).results[0]
-            store_vector(vector, self.generic.operands[place], *self._address(place, first))
-
-    def _vector(self, place: int, lanes: int) -> ir.VectorType:
-        return ir.VectorType.get([lanes], ir.MemRefType(self.generic.operands[place].type).element_type)
+            type_ = ir.VectorType.get([len(values)], values[0].type)
+            vector = ir.Operation.create("vector.from_elements", results=[type_], operands=list(values)).results[0]
+            store_vector(vector, self.generic.operands[place], *address_of(self.maps[place], loops))
 
     def write(self, threads: int) -> None:
         """Creates the loops in place of the op."""
-        is_for_warps, lanes = self._is_for_warps(), self._lanes() if self.part is None else 1
-        elements = math.prod(self.extents[loop] for loop in self.parallel) // lanes
+        is_for_warps, tile = self._is_for_warps(), self._tile()
+        elements = math.prod(self.extents[loop] for loop in self.parallel) if tile is None else tile.threads
         per_block = threads // WARP if is_for_warps else threads
         block = create_forall(-(-elements // per_block), "block")
         with ir.InsertionPoint(operations_of(block.owner)[-1]):
@@ -229,7 +219,7 @@ class _Nest:
                 place = apply(lambda t: ir.AffineExpr.get_floor_div(t, WARP), thread) if is_for_warps else thread
                 element = apply(lambda b, t: b * per_block + t, block, place)
                 with create_if(less_than(element, index(elements))):
-                    self._vectors(element, lanes) if lanes > 1 else self._element(element, lane)
+                    self._element(element, lane) if tile is None else self._compute_tile(element, tile)
 
     def _element(self, element: ir.Value, lane: ir.Value | None) -> None:
         """Computes an element of each result."""
@@ -345,14 +335,11 @@ class _Nest:
         """Returns the indices of loops in an iteration of the one loop that they are flattened to, row-major."""
         return dict(zip(loops, digits(number, [self.extents[loop] for loop in loops])))
 
-    def _address(self, place: int, loops: dict[int, ir.Value]) -> list[ir.Value]:
-        return [index(0) if loop is None else loops[loop] for loop in self.maps[place]]
-
     def _start(self, number: int, loops: dict[int, ir.Value]) -> ir.Value | None:
         """Returns what an element of an output holds before the op."""
         initial = self.initial[number]
         if initial.buffer is not None:
-            return load(initial.buffer, self._address(self.inputs + number, loops))
+            return load(initial.buffer, address_of(self.maps[self.inputs + number], loops))
         return initial.number
 
     def _iteration(
@@ -389,12 +376,12 @@ class _Nest:
             elif number in loaded:
                 values[argument] = loaded[number]
             elif list(argument.uses):
-                values[argument] = load(self.generic.operands[number], self._address(number, loops))
+                values[argument] = load(self.generic.operands[number], address_of(self.maps[number], loops))
         compute_body(self.body, values, loops)
         return values
 
     def _store(self, results: Sequence[ir.Value], loops: dict[int, ir.Value]) -> None:
         for number, value in enumerate(results):
             place = self.inputs + number
-            operands = [value, self.generic.operands[place], *self._address(place, loops)]
+            operands = [value, self.generic.operands[place], *address_of(self.maps[place], loops)]
             ir.Operation.create("memref.store", operands=operands)

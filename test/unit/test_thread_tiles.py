@@ -1,0 +1,83 @@
+"""Elementwise ops whose operands are transposed: threads load and store vectors, and every element is right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stepladder
+from combinations import sample
+
+pytestmark = pytest.mark.usefixtures("needs_ptxas")
+
+_EXTENTS = (1, 2, 3, 5, 8, 12, 16, 20, 24, 40)
+_ELEMENTS = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "i8": np.int8, "i32": np.int32}
+_SUM = {"f16": "arith.addf", "f32": "arith.addf", "f64": "arith.addf", "i8": "arith.addi", "i32": "arith.addi"}
+
+
+def _type(shape: list[int], element: str) -> str:
+    return f"tensor<{'x'.join(map(str, shape))}x{element}>"
+
+
+def _source(shapes: list[list[int]], axes: list[list[int]], element: str) -> str:
+    """Returns a function of one op that adds its operands, or copies the only one.
+
+    Args:
+        shapes: of the operands and the result.
+        axes: the loops along the axes of each; those of the result are all, in their order.
+        element: type of the elements.
+    """
+    loops = ", ".join(f"d{loop}" for loop in range(len(axes[-1])))
+    maps = ", ".join(f"affine_map<({loops}) -> ({', '.join(f'd{loop}' for loop in own)})>" for own in axes)
+    types = [_type(shape, element) for shape in shapes]
+    *arguments, result = types
+    names = [f"%x{number}" for number in range(len(arguments))]
+    values = [f"%v{number}" for number in range(len(arguments))]
+    total = f"{_SUM[element]} %v0, %v1 : {element}" if len(values) > 1 else ""
+    return f"""func.func @move({", ".join(f"{name}: {type_}" for name, type_ in zip(names, arguments))}) -> {result} {{
+  %empty = tensor.empty() : {result}
+  %r = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{", ".join(['"parallel"'] * len(axes[-1]))}]}}
+      ins({", ".join(names)} : {", ".join(arguments)}) outs(%empty : {result}) {{
+  ^bb0({", ".join(f"{value}: {element}" for value in values)}, %out: {element}):
+    {f"%s = {total}" if total else ""}
+    linalg.yield {"%s" if total else "%v0"} : {element}
+  }} -> {result}
+  return %r : {result}
+}}
+"""
+
+
+def _check(sizes: list[int], axes: list[list[int]], element: str, generator: np.random.Generator) -> None:
+    """Compares a function with NumPy."""
+    shapes = [[sizes[loop] for loop in own] for own in axes]
+    function = stepladder.compile(_source(shapes, axes, element), target="sm_80", device="emulator")
+    assert isinstance(function, stepladder.Function)
+    arrays = [generator.integers(-9, 10, shape).astype(_ELEMENTS[element]) for shape in shapes[:-1]]
+    terms = []
+    for array, own in zip(arrays, axes):
+        order = sorted(own)
+        term = array.transpose([own.index(loop) for loop in order])
+        terms.append(term.reshape([size if loop in own else 1 for loop, size in enumerate(sizes)]))
+    expected = np.broadcast_to(sum(terms[1:], terms[0]), sizes)
+    np.testing.assert_array_equal(function(*arrays), expected)
+
+
+@pytest.mark.parametrize("seed", sample(range(200), 12))
+def test_drawn_transposes(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    rank = int(generator.integers(2, 5))
+    sizes = [int(size) for size in generator.choice(_EXTENTS, rank)]
+    axes = [[int(loop) for loop in generator.permutation(rank)], list(range(rank))]
+    _check(sizes, axes, str(generator.choice(list(_ELEMENTS))), generator)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "axes"),
+    [
+        ([1024, 520], [[1, 0], [0, 1]]),
+        ([8, 68, 1024], [[0, 2, 1], [2]]),
+        ([1028, 514], [[1, 0], [0]]),
+    ],
+)
+def test_sums_with_a_transposed_operand(sizes: list[int], axes: list[list[int]]) -> None:
+    _check(sizes, [*axes, list(range(len(sizes)))], "f16", np.random.default_rng(0))
