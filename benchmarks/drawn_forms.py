@@ -20,6 +20,10 @@ Those to which a matrix is added, of 1200 problems:
 
     python benchmarks/drawn_forms.py --count 1200 --epilogues add add_relu
 
+Those of which a kernel transposes an operand:
+
+    python benchmarks/drawn_forms.py --count 1200 --specs mkl,lkn->mn
+
 Those after the first 60 problems whose knobs differ between the two:
 
     python benchmarks/drawn_forms.py --count 260 --seed 7 --skip 60 --changed --built kernels --before other/kernels
@@ -276,6 +280,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_draw_options(parser, COUNT, SEED)
     parser.add_argument("--skip", type=int, default=0, metavar="N", help="do not measure the first N of them")
     parser.add_argument("--epilogues", nargs="+", choices=CASES, metavar="NAME", help="of those, only with these")
+    parser.add_argument("--specs", nargs="+", metavar="SPEC", help="of those, only these, such as mkl,lkn->mn")
     parser.add_argument("--changed", action="store_true", help="with --before: only where the two have other knobs")
     return parser
 
@@ -355,6 +360,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     forms = draw(args.count, args.seed)
     if args.epilogues:
         forms = [form for form in forms if form.epilogue in args.epilogues]
+    if args.specs:
+        forms = [form for form in forms if form.spec in args.specs]
     run_forms(forms, args, {"seed": args.seed})
 
 

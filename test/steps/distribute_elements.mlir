@@ -179,6 +179,24 @@ func.func @columns_become_rows(%x: memref<16x32xf16>, %z: memref<32x16xf16>) {
 
 // -----
 
+// Columns of a buffer whose rows and offset are multiples of four elements: vectors of 8 bytes.
+//
+// CHECK-LABEL: func.func @aligned_part(
+// CHECK: vector.load %x[{{.*}}] {alignment = 8 : i64} : memref<16x36xf16>, vector<4xf16>
+// CHECK: vector.store {{.*}}, %z[{{.*}}] {alignment = 8 : i64} : memref<16x32xf16>, vector<4xf16>
+#map = affine_map<(a, b) -> (a, b)>
+func.func @aligned_part(%x: memref<16x36xf16>, %z: memref<16x32xf16>) {
+  %part = memref.subview %x[0, 4] [16, 32] [1, 1] : memref<16x36xf16> to memref<16x32xf16, strided<[36, 1], offset: 4>>
+  linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%part : memref<16x32xf16, strided<[36, 1], offset: 4>>) outs(%z : memref<16x32xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
+  }
+  return
+}
+
+// -----
+
 // CHECK-LABEL: func.func @part(
 // CHECK-NOT: vector.load
 #map = affine_map<(a, b) -> (a, b)>

@@ -12,7 +12,7 @@ import pytest
 from conftest import make_manifest, make_problem
 from stepladder.cli.commands import bench as command
 from stepladder.cli.main import main
-from stepladder.measure import bench, power
+from stepladder.measure import bench, functions, power
 from stepladder.measure.power import Monitor, Readings, find_monitor, parse_readings
 from stepladder.measure.report import table_title
 from stepladder.measure.rotation import MAX_COPIES, copies_of, in_turn, operand_bytes
@@ -243,3 +243,13 @@ def test_nothing_reads_on_a_machine_without_a_gpu(monkeypatch: pytest.MonkeyPatc
 
 def test_contestants_cycle_by_default_after_one_launch() -> None:
     assert Contestant("own", 1, lambda: None).cycle == 1
+
+
+@pytest.mark.parametrize(("flops", "rate", "extremes"), [(40_000_000, "2.0", "1.0 to 4.0"), (0, "", "")])
+def test_the_row_of_a_function(flops: int, rate: str, extremes: str) -> None:
+    """Of one without matmuls, a time but no rate."""
+    spread = {"median": 2.0, "minimum": 1.0, "maximum": 4.0}
+    kernel = {"milliseconds": [4.0, 1.0, 2.0], "launches": [100, 100, 100], "tflops_spread": spread}
+    result = {"bundle": "f", "flops": flops, "modes": {"burst": {"kernels": {"f": kernel}}}}
+    row = {"mode": "burst", "function": "f", "us": "20.0", "TFLOP/s": rate, "min to max": extremes}
+    assert functions.rows_of(result) == [row]

@@ -1,4 +1,4 @@
-"""Elementwise ops whose operands are transposed: threads load and store vectors, and every element is right."""
+"""Elementwise ops of transposed operands or parts of buffers: threads load vectors, and every element is right."""
 
 from __future__ import annotations
 
@@ -19,25 +19,34 @@ def _type(shape: list[int], element: str) -> str:
     return f"tensor<{'x'.join(map(str, shape))}x{element}>"
 
 
-def _source(shapes: list[list[int]], axes: list[list[int]], element: str) -> str:
+def _source(shapes: list[list[int]], axes: list[list[int]], element: str, margin: int) -> str:
     """Returns a function of one op that adds its operands, or copies the only one.
 
     Args:
         shapes: of the operands and the result.
         axes: the loops along the axes of each; those of the result are all, in their order.
         element: type of the elements.
+        margin: columns of the arguments before those that are operands.
     """
     loops = ", ".join(f"d{loop}" for loop in range(len(axes[-1])))
     maps = ", ".join(f"affine_map<({loops}) -> ({', '.join(f'd{loop}' for loop in own)})>" for own in axes)
     types = [_type(shape, element) for shape in shapes]
     *arguments, result = types
     names = [f"%x{number}" for number in range(len(arguments))]
+    wide = [_type([*shape[:-1], shape[-1] + margin], element) for shape in shapes[:-1]]
+    slices = "\n".join(
+        f"  %s{name[1:]} = tensor.extract_slice {name}"
+        f"[{', '.join([*['0'] * (len(shape) - 1), str(margin)])}] {shape} {[1] * len(shape)} : {from_} to {to}"
+        for name, shape, from_, to in zip(names, shapes, wide, arguments)
+    )
+    operands = [f"%s{name[1:]}" for name in names] if margin else names
     values = [f"%v{number}" for number in range(len(arguments))]
     total = f"{_SUM[element]} %v0, %v1 : {element}" if len(values) > 1 else ""
-    return f"""func.func @move({", ".join(f"{name}: {type_}" for name, type_ in zip(names, arguments))}) -> {result} {{
+    return f"""func.func @move({", ".join(f"{name}: {type_}" for name, type_ in zip(names, wide))}) -> {result} {{
+{slices if margin else ""}
   %empty = tensor.empty() : {result}
   %r = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{", ".join(['"parallel"'] * len(axes[-1]))}]}}
-      ins({", ".join(names)} : {", ".join(arguments)}) outs(%empty : {result}) {{
+      ins({", ".join(operands)} : {", ".join(arguments)}) outs(%empty : {result}) {{
   ^bb0({", ".join(f"{value}: {element}" for value in values)}, %out: {element}):
     {f"%s = {total}" if total else ""}
     linalg.yield {"%s" if total else "%v0"} : {element}
@@ -47,16 +56,19 @@ def _source(shapes: list[list[int]], axes: list[list[int]], element: str) -> str
 """
 
 
-def _check(sizes: list[int], axes: list[list[int]], element: str, generator: np.random.Generator) -> None:
+def _check(
+    sizes: list[int], axes: list[list[int]], element: str, generator: np.random.Generator, margin: int = 0
+) -> None:
     """Compares a function with NumPy."""
     shapes = [[sizes[loop] for loop in own] for own in axes]
-    function = stepladder.compile(_source(shapes, axes, element), target="sm_80", device="emulator")
+    function = stepladder.compile(_source(shapes, axes, element, margin), target="sm_80", device="emulator")
     assert isinstance(function, stepladder.Function)
-    arrays = [generator.integers(-9, 10, shape).astype(_ELEMENTS[element]) for shape in shapes[:-1]]
+    wide = [[*shape[:-1], shape[-1] + margin] for shape in shapes[:-1]]
+    arrays = [generator.integers(-9, 10, shape).astype(_ELEMENTS[element]) for shape in wide]
     terms = []
     for array, own in zip(arrays, axes):
         order = sorted(own)
-        term = array.transpose([own.index(loop) for loop in order])
+        term = array[..., margin:].transpose([own.index(loop) for loop in order])
         terms.append(term.reshape([size if loop in own else 1 for loop, size in enumerate(sizes)]))
     expected = np.broadcast_to(sum(terms[1:], terms[0]), sizes)
     np.testing.assert_array_equal(function(*arrays), expected)
@@ -68,7 +80,8 @@ def test_drawn_transposes(seed: int) -> None:
     rank = int(generator.integers(2, 5))
     sizes = [int(size) for size in generator.choice(_EXTENTS, rank)]
     axes = [[int(loop) for loop in generator.permutation(rank)], list(range(rank))]
-    _check(sizes, axes, str(generator.choice(list(_ELEMENTS))), generator)
+    element, margin = str(generator.choice(list(_ELEMENTS))), int(generator.choice([0, 0, 1, 2, 4, 8]))
+    _check(sizes, axes, element, generator, margin)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timezone
@@ -87,19 +88,23 @@ def bench_function(
 def rows_of(result: dict[str, Any]) -> list[dict[str, object]]:
     """Returns the rows of a table of a measurement, one for each mode; keys are column titles.
 
+    Of a function without matmuls, which has no rate, the time alone.
+
     Args:
         result: of `bench_function`.
     """
     rows: list[dict[str, object]] = []
     for mode, summary in result["modes"].items():
-        spread = summary["kernels"][result["bundle"]]["tflops_spread"]
+        kernel = summary["kernels"][result["bundle"]]
+        times = [1e3 * total / count for total, count in zip(kernel["milliseconds"], kernel["launches"])]
+        spread = kernel["tflops_spread"]
         rows.append(
             {
                 "mode": mode,
                 "function": result["bundle"],
-                "us": f"{result['flops'] / spread['median'] / 1e6:.1f}",
-                "TFLOP/s": f"{spread['median']:.1f}",
-                "min to max": f"{spread['minimum']:.1f} to {spread['maximum']:.1f}",
+                "us": f"{statistics.median(times):.1f}",
+                "TFLOP/s": f"{spread['median']:.1f}" if result["flops"] else "",
+                "min to max": f"{spread['minimum']:.1f} to {spread['maximum']:.1f}" if result["flops"] else "",
             }
         )
     return rows

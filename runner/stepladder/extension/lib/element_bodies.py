@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from stepladder.extension.lib import narrow_floats
@@ -79,16 +80,29 @@ def vector_bits(element: ir.Type) -> int:
     return element.width if is_number and element.width >= _BYTE else 0
 
 
+def widest_vector(buffer: ir.Value, most: int) -> int:
+    """Returns how many elements the widest vectors have that the rows of a buffer consist of, at addresses that are
+    multiples of their size; 0 for a buffer without vectors.
+
+    Args:
+        buffer: of kernels, which is aligned to `VECTOR_BYTES`, or a view of one.
+        most: elements of the widest vector, a power of two; the result divides it.
+    """
+    type_ = ir.MemRefType(buffer.type)
+    if not type_.rank or not vector_bits(type_.element_type):
+        return 0
+    (*strides, innermost), offset = type_.get_strides_and_offset()
+    is_known = ir.ShapedType.get_dynamic_stride_or_offset() not in (*strides, offset)
+    return math.gcd(most, type_.shape[-1], *strides, offset) if is_known and innermost == 1 else 0
+
+
 def has_vectors(buffer: ir.Value, width: int) -> bool:
     """Returns whether the rows of a buffer are vectors at addresses that are multiples of their size.
 
     Args:
-        buffer: of kernels, which is aligned to `VECTOR_BYTES`.
-        width: elements of a vector.
+        buffer, width: as for `widest_vector`.
     """
-    type_ = ir.MemRefType(buffer.type)
-    is_whole = type_.layout == ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
-    return bool(type_.rank and is_whole and vector_bits(type_.element_type)) and type_.shape[-1] % width == 0
+    return widest_vector(buffer, width) == width
 
 
 def load(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:

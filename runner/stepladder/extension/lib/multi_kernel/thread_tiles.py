@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stepladder.extension.lib.arithmetic import apply, digits, index, times
 from stepladder.extension.lib.control_flow import create_if_below
-from stepladder.extension.lib.element_bodies import VECTOR_BYTES, has_vectors, load, vector_bits
+from stepladder.extension.lib.element_bodies import VECTOR_BYTES, load, vector_bits, widest_vector
 from stepladder.extension.lib.memory import load_vector
 from stepladder.extension.lib.vectors import extract
 from stepladder.mlir.bindings import arith, ir
@@ -17,7 +18,7 @@ from stepladder.mlir.bindings import arith, ir
 Loops = Sequence[int | None]
 
 _TRANSPOSED_BITS = 32  # of a load whose elements go to different rows of the results
-_LEAST_BITS = 32  # of a vector that a thread stores to a row of a result, where operands are transposed
+_LEAST_BITS = 32  # of a vector that a thread loads or stores along a row of a result
 # Neighbouring threads that store vectors to the same row, where operands are transposed. Of f16, four of them store 64
 # bytes, and the eight groups of a warp load 32 bytes of a row: whole sectors of the L2 cache.
 _GROUP = 4
@@ -64,8 +65,8 @@ class ThreadTile:
         return [*outer, -(-across // group), self.sizes[self.row] // self.rows, group]
 
     def create_place(self, number: ir.Value) -> tuple[dict[int, ir.Value], contextlib.AbstractContextManager[object]]:
-        """Returns the first index of each loop in a thread's tile, and where it is computed: inside of an `scf.if` if not
-        all threads have one.
+        """Returns the first index of each loop in a thread's tile, and where it is computed: inside of an `scf.if`, if
+        not all threads have one.
 
         Args:
             number: of the thread, less than `threads`.
@@ -146,10 +147,10 @@ def address_of(loops: Loops, indices: Mapping[int, ir.Value]) -> list[ir.Value]:
 def find_thread_tile(
     operands: Sequence[ir.Value], maps: Sequence[Loops], results: int, sizes: Sequence[int]
 ) -> ThreadTile | None:
-    """Returns the largest tile that vectors consist of; None where an operand has no such vectors.
+    """Returns the largest tile that vectors consist of; None where an operand has no vectors of 4 bytes at least.
 
-    Along the innermost loop of the results, it has as many neighbours as are 16 bytes of the widest operand. Operands
-    of which another loop is the innermost are transposed: a thread loads up to 4 bytes along that.
+    Along the innermost loop of the results, it has as many neighbours as are up to 16 bytes of the widest operand.
+    Operands of which another loop is the innermost are transposed: a thread loads up to 4 bytes along that.
 
     Args:
         operands: the buffers of an op without reductions, its results last.
@@ -160,21 +161,25 @@ def find_thread_tile(
     order = [loop for loop in maps[-1] if loop is not None]
     if not order or maps[-1][-1] is None or any(map_[-1] != order[-1] for map_ in maps[-results:]):
         return None
-    along: dict[int, list[int]] = {}  # bits of elements, by the innermost loop
+    along: dict[int, list[ir.Value]] = {}  # operands that have the innermost loop of the results, by their own
     for operand, map_ in zip(operands, maps):
         inner = map_[-1] if map_ else None
         if order[-1] not in map_ and operand not in operands[-results:]:
             continue  # read once for all neighbours
-        if inner is None or map_.count(inner) > 1 or not has_vectors(operand, 1):
+        if inner is None or map_.count(inner) > 1 or not widest_vector(operand, 1):
             return None
-        along.setdefault(inner, []).append(vector_bits(ir.MemRefType(operand.type).element_type))
+        along.setdefault(inner, []).append(operand)
     transposed = [loop for loop in along if loop != order[-1]]
-    widest, size = max(along[order[-1]]), sizes[order[-1]]
-    columns = VECTOR_BYTES * 8 // widest
-    if not transposed:
-        return ThreadTile(sizes, order, columns) if size % columns == 0 else None
-    columns = math.gcd(size, VECTOR_BYTES * 8 // max(widest, *along[transposed[0]]))
-    if len(transposed) > 1 or columns * widest < _LEAST_BITS:
+    widest = max(map(_bits, itertools.chain(*along.values())))
+    columns = min(widest_vector(operand, VECTOR_BYTES * 8 // widest) for operand in along[order[-1]])
+    if len(transposed) > 1 or columns * min(map(_bits, along[order[-1]])) < _LEAST_BITS:
         return None
-    rows = math.gcd(sizes[transposed[0]], max(1, _TRANSPOSED_BITS // max(along[transposed[0]])))
+    if not transposed:
+        return ThreadTile(sizes, order, columns) if columns > 1 else None
+    most = max(1, _TRANSPOSED_BITS // max(map(_bits, along[transposed[0]])))
+    rows = min(widest_vector(operand, most) for operand in along[transposed[0]])
     return ThreadTile(sizes, order, columns, transposed[0], rows)
+
+
+def _bits(buffer: ir.Value) -> int:
+    return vector_bits(ir.MemRefType(buffer.type).element_type)
