@@ -119,16 +119,16 @@ func.func @masked(%x: memref<64x4096xf16>, %mask: memref<64x4096xi1>, %z: memref
 // other; four threads store to the same rows.
 //
 // CHECK-LABEL: func.func @turned(
-// CHECK: arith.cmpi ult, %{{.*}}, %c32768
-// CHECK-COUNT-2: vector.load %x[{{.*}}] {alignment = 16 : i64} : memref<128x4096xf16>, vector<8xf16>
-// CHECK-COUNT-8: vector.load %y[{{.*}}] {alignment = 4 : i64} : memref<4096x128xf16>, vector<2xf16>
-// CHECK-COUNT-2: vector.store %{{.*}}, %z[{{.*}}] {alignment = 16 : i64} : memref<128x4096xf16>, vector<8xf16>
+// CHECK: arith.cmpi ult, %{{.*}}, %c16384
+// CHECK-COUNT-2: vector.load %x[{{.*}}] {alignment = 16 : i64} : memref<64x4096xf16>, vector<8xf16>
+// CHECK-COUNT-8: vector.load %y[{{.*}}] {alignment = 4 : i64} : memref<4096x64xf16>, vector<2xf16>
+// CHECK-COUNT-2: vector.store %{{.*}}, %z[{{.*}}] {alignment = 16 : i64} : memref<64x4096xf16>, vector<8xf16>
 // CHECK-NOT: memref.load
 #all = affine_map<(i, j) -> (i, j)>
 #swap = affine_map<(i, j) -> (j, i)>
-func.func @turned(%x: memref<128x4096xf16>, %y: memref<4096x128xf16>, %z: memref<128x4096xf16>) {
+func.func @turned(%x: memref<64x4096xf16>, %y: memref<4096x64xf16>, %z: memref<64x4096xf16>) {
   linalg.generic {indexing_maps = [#all, #swap, #all], iterator_types = ["parallel", "parallel"]}
-      ins(%x, %y : memref<128x4096xf16>, memref<4096x128xf16>) outs(%z : memref<128x4096xf16>) {
+      ins(%x, %y : memref<64x4096xf16>, memref<4096x64xf16>) outs(%z : memref<64x4096xf16>) {
   ^bb0(%in: f16, %other: f16, %out: f16):
     %s = arith.addf %in, %other : f16
     linalg.yield %s : f16

@@ -6,6 +6,10 @@
 // in registers that the accumulators leave free. If there are not enough registers, only the loads of the first boxes
 // are moved. Moving the loads before the main loop would cost more: ptxas waits for them before the first MMA.
 //
+// At the edges of C, the loads of a box are under the conditions that it has rows and columns of C. They move into an
+// `scf.if` of these conditions, which results in zeros elsewhere. Boxes that read the same elements of a bias, such as
+// all of a transposed C, share the loads of the first one.
+//
 // Source: CUTLASS, whose epilogues load C and auxiliary matrices ahead of their use; buffers in shared memory take the
 // place of these registers there.
 //

@@ -29,7 +29,7 @@ from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.reshapes import BUFFER_VIEWS
 from stepladder.mlir.traverse import origin, walk
 
-# With fewer threads, multiprocessors are idle: threads compute an element each.
+# With fewer threads, multiprocessors are idle: threads of ops that are more than a copy compute an element each.
 _FEWEST_THREADS = 1 << 15
 _FLOATS = (ir.F32Type, ir.F16Type, ir.BF16Type)  # which lanes exchange, as f32
 
@@ -169,13 +169,14 @@ class _Nest:
 
     def _tile(self) -> ThreadTile | None:
         """Returns the neighbours that a thread computes; None for one element, where the op reduces or replaces a part,
-        an operand has no vectors, or too few threads would be left.
+        an operand has no vectors, or too few threads would be left. Of transposed operands, fewer are faster, too.
         """
         if self.reduced or self.part is not None:
             return None
         tile = find_thread_tile(list(self.generic.operands), self.maps, self.outputs, self.sizes)
-        is_copy = len(operations_of(self.body)) == 1
-        return tile if tile is not None and (is_copy or tile.threads >= _FEWEST_THREADS) else None
+        if tile is None or tile.row is not None or len(operations_of(self.body)) == 1:
+            return tile
+        return tile if tile.threads >= _FEWEST_THREADS else None
 
     def _compute_tile(self, number: ir.Value, tile: ThreadTile) -> None:
         """Computes a tile of each result: operands are loaded before the first element."""
