@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.multi_kernel.argument_parts import SLICE, offset_within, part_of
 from stepladder.extension.lib.multi_kernel.stages import (
@@ -19,8 +20,9 @@ from stepladder.extension.lib.multi_kernel.stages import (
 )
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
-from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.linalg_ops import axis_loops, indexing_maps
 from stepladder.mlir.reshapes import TENSOR_VIEWS
+from stepladder.mlir.reshapes import groups_of as reshape_groups
 from stepladder.mlir.slices import numbers_of
 from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.mlir.types import element_of, is_fp8
@@ -218,6 +220,37 @@ def is_layout(op: ir.Operation) -> bool:
         return True
     is_copy = is_elementwise(op) and len(op.operands) == 2
     return is_copy and set(inner_ops(op)) <= {*_WIDER, "linalg.yield"}
+
+
+def axes_read(op: ir.Operation) -> list[int | None] | None:
+    """Returns the axis of its operand that an op reads along each axis of its result, None for copies; None for an op
+    that does more than to transpose and to repeat.
+
+    Args:
+        op: any op.
+    """
+    if op.name == "linalg.transpose":
+        return list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
+    if op.name == "tensor.expand_shape":  # by axes of one element, along which another op repeats
+        shape = ir.RankedTensorType(op.results[0].type).shape
+        longer = [[axis for axis in group if shape[axis] > 1] for group in reshape_groups(op)]
+        if any(len(group) != 1 for group in longer):
+            return None
+        return [next((at for at, group in enumerate(longer) if axis in group), None) for axis in range(len(shape))]
+    if op.name != "linalg.broadcast" and (op.name != "linalg.generic" or not _copies(op)):
+        return None
+    read, written = indexing_maps(op)
+    if written != ir.AffineMap.get_identity(written.n_dims):
+        return None
+    loops = axis_loops(read)
+    return [loops.index(loop) if loop in loops else None for loop in range(written.n_dims)]
+
+
+def _copies(op: ir.Operation) -> bool:
+    """Returns whether a linalg op yields its one operand."""
+    block = op.regions[0].blocks[0]
+    (end, *others) = operations_of(block)
+    return len(op.operands) == 2 and len(op.results) == 1 and not others and end.operands[0] == block.arguments[0]
 
 
 def dequantizing_ops(value: ir.Value) -> list[ir.Operation]:
