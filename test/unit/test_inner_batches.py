@@ -188,7 +188,9 @@ def test_matrices_that_a_kernel_prepares_are_loaded_with_their_strides(tmp_path:
     )
     path = tmp_path / "prepared.bundle"
     with mlir_context():
-        build(text, "prepared.mlir", Request("wgmma", {"block_m": 64, "block_n": 32, "consumer_warpgroups": 1})).write(path)
+        build(text, "prepared.mlir", Request("wgmma", {"block_m": 64, "block_n": 32, "consumer_warpgroups": 1})).write(
+            path
+        )
     manifest = read_bundle(path).manifest
     assert manifest.problem.a_window == Window((33, 3, 24), 0, (24, 72, 1))
     assert (manifest.tma_descriptors[0].role, manifest.tma_descriptors[0].strides) == ("w0", (48, 144))

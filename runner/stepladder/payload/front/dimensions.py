@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from stepladder.payload.front.digits import Digit, extent, flat
@@ -88,9 +88,44 @@ def _batch(c_order: list[Digit], orders: Mapping[str, list[Digit]]) -> list[Digi
     shared = {digit for digit in c_order if all(digit in order for order in orders.values())}
     rest = [digit for digit in c_order if digit not in shared]
     own_orders = {name: [digit for digit in order if digit not in shared] for name, order in orders.items()}
-    apart = [] if shared else _around(c_order, orders)
+    apart = _divided(c_order, orders, shared) if shared else _around(c_order, orders)
     apart = apart or _outer(rest, own_orders) or _exchanged(rest, own_orders)
     return [digit for digit in c_order if digit in shared or digit in apart]
+
+
+def _divided(c_order: list[Digit], orders: Mapping[str, list[Digit]], shared: Set[Digit]) -> list[Digit]:
+    """Returns the digits that one operand alone has, but for the most that lie next to each other, where C or the
+    operand has digits of the batch between them: such as the heads of queries outside of those that the keys have too,
+    where each of these is repeated (`h mod 4`). None where both operands have some, or where the matrices are so small
+    that one large matmul of a copied operand or result is faster.
+
+    Args:
+        c_order: the digits of C, outermost first.
+        orders: those of A and B.
+        shared: those of the batch.
+    """
+    batches = []
+    for order in orders.values():
+        own = [digit for digit in c_order if digit in order and digit not in shared]
+        groups: list[list[Digit]] = []
+        for digit in own:
+            before = groups[-1][-1] if groups else digit
+            is_next = all(not shared & {*_between(item, before, digit)} for item in (c_order, order))
+            if groups and is_next:
+                groups[-1].append(digit)
+            else:
+                groups.append([digit])
+        if len(groups) > 1:
+            kept = max(groups, key=extent)
+            is_large = extent(kept) >= _least([digit for digit in c_order if digit not in shared], order)
+            batches.append([digit for digit in own if digit not in kept] if is_large else [])
+    return batches[0] if len(batches) == 1 else []
+
+
+def _between(order: Sequence[Digit], one: Digit, other: Digit) -> Sequence[Digit]:
+    """Returns the digits between two digits of an order."""
+    first, last = sorted((order.index(one), order.index(other)))
+    return order[first + 1 : last]
 
 
 def _around(c_order: list[Digit], orders: Mapping[str, list[Digit]]) -> list[Digit]:
