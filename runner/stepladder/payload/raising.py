@@ -106,12 +106,10 @@ def raised(function: ir.Operation) -> ir.Module:
     marks = _Raising(function, block).run()
     set_signature(new, [value.type for value in _terminator(block).operands])
     if any(mark is not None for mark in marks):
-        i32 = ir.IntegerType.get_signless(32)
-        numbers = [{} if mark is None else {UPDATED: mark, ALIAS: mark} for mark in marks]
-        attributes_of_arguments = (
-            {name: ir.IntegerAttr.get(i32, mark) for name, mark in own.items()} for own in numbers
-        )
-        new.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(item) for item in attributes_of_arguments])
+        i32, names = ir.IntegerType.get_signless(32), (UPDATED, ALIAS)
+        numbers = (None if mark is None else ir.IntegerAttr.get(i32, mark) for mark in marks)
+        dictionaries = ({} if number is None else dict.fromkeys(names, number) for number in numbers)
+        new.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(item) for item in dictionaries])
     assert module.operation.verify()
     return module
 
