@@ -186,7 +186,7 @@ def layout_sources(op: ir.Operation, values: Sequence[ir.Value], *, columns: boo
     Args:
         op: the one that takes the values.
         values: to follow; operands of `op`.
-        columns: whether slices of columns are views too, whose rows have the pitch of the tensor.
+        columns: whether slices that kernels read as parts of their operands are views too, such as columns.
     """
     layout_ops: list[ir.Operation] = []
     pending = list(values)
@@ -194,20 +194,34 @@ def layout_sources(op: ir.Operation, values: Sequence[ir.Value], *, columns: boo
         source = producer(pending.pop())
         if source is None or source.block != op.block or source in layout_ops:
             continue
-        if is_layout(source) or (columns and _is_of_columns(source)):
+        if is_layout(source) or (columns and _is_windowed(source)):
             layout_ops.append(source)
             pending.append(source.operands[0])
     return layout_ops
 
 
-def _is_of_columns(op: ir.Operation) -> bool:
-    """Returns whether an op takes columns of a tensor, at a static place: elements that are apart in memory."""
+def _is_windowed(op: ir.Operation) -> bool:
+    """Returns whether an op takes a part of a tensor at a static place that a kernel reads as a part of its operand:
+    elements that are apart in memory, or of a tensor that another kernel computes, and that one op reads: those of
+    several are copied once, for pairs too. On other parts, those of arguments, a kernel is launched."""
     if op.name != SLICE:
         return False
     source_type = ir.RankedTensorType(op.operands[0].type)
     offsets, sizes, steps = numbers_of(op)
     is_static = source_type.has_static_shape and ir.ShapedType.get_dynamic_size() not in (*offsets, *sizes)
-    return is_static and set(steps) == {1} and offset_within(op, source_type) is None
+    if not is_static or set(steps) != {1}:
+        return False
+    if offset_within(op, source_type) is None:
+        return True
+    return not part_of(op.results[0], is_multiplied=True) and _is_read_once(op)
+
+
+def _is_read_once(op: ir.Operation) -> bool:
+    """Returns whether one op reads what an op makes, maybe through views of it."""
+    users = users_of(op.results[0])
+    while len(users) == 1 and users[0].name in TENSOR_VIEWS:
+        users = users_of(users[0].results[0])
+    return len(users) == 1
 
 
 def is_layout(op: ir.Operation) -> bool:
@@ -314,7 +328,7 @@ def smallest(product: ir.Operation, *, columns: bool = True) -> tuple[list[ir.Op
     a, b, *outputs = product.operands
     first: StepladderError | None = None
     attempts = [(values, False) for values in ([a, b, *outputs], [b, *outputs], [a, *outputs], outputs, [])]
-    if columns and any(map(_is_of_columns, layout_sources(product, [a, b], columns=True))):
+    if columns and any(map(_is_windowed, layout_sources(product, [a, b], columns=True))):
         attempts = [(values, True) for values, _ in attempts[:3]] + attempts
     for values, slices in attempts:
         ops = with_producers([product, *layout_sources(product, values, columns=slices)], STARTS)
