@@ -50,6 +50,8 @@ def placed_parts(payload: ir.Operation, rewriter: Rewriter) -> dict[ir.Operation
         ]
         sizes = [_bytes(value) for value in operands]
         is_own = len(set(allocs)) == len(begins) == len(roots) and root_of_all not in roots
+        if len(operands) < len(call.operands):  # the rest is in the memory of an argument, which the result takes
+            is_own = is_own and producer(root_of_all) is None
         if is_own and [_bytes(root) for root in roots] == sizes[:-1] and _bytes(root_of_all) == sizes[-1]:
             strides = _pitches(call, stages[callee], roots)
             places |= {alloc: Placed(root_of_all, begin, item) for alloc, begin, item in zip(allocs, begins, strides)}
