@@ -71,14 +71,13 @@ func.func @apart(%x: tensor<4x4xf32> {tf.aliasing_output = 0 : i32}, %y: tensor<
 // CHECK-SAME: %whole: tensor<8x16xf16> {tf.aliasing_output = 0 : i32}
 // CHECK: [[new:%.+]] = call @parts(%whole, %part)
 // CHECK: return [[new]]
-// CHECK: func.func private @parts(%arg0: tensor<8x16xf16> {{{.*}}tf.aliasing_output = 0 : i32}
+// CHECK: func.func private @parts(tensor<8x16xf16> {tf.aliasing_output = 0 : i32}
 func.func @assembled(%whole: tensor<8x16xf16> {tf.aliasing_output = 0 : i32}, %part: tensor<8x8xf16>)
     -> tensor<8x16xf16> {
   %0 = call @parts(%whole, %part) : (tensor<8x16xf16>, tensor<8x8xf16>) -> tensor<8x16xf16>
   return %0 : tensor<8x16xf16>
 }
-func.func private @parts(tensor<8x16xf16> {bufferization.writable = false, tf.aliasing_output = 0 : i32},
-    tensor<8x8xf16> {bufferization.writable = false}) -> tensor<8x16xf16>
+func.func private @parts(tensor<8x16xf16> {tf.aliasing_output = 0 : i32}, tensor<8x8xf16>) -> tensor<8x16xf16>
     attributes {assembles = array<i64: 0>, extents = [array<i64: 8, 8>]}
 
 // -----
