@@ -43,7 +43,7 @@ func.func @scores(%q: tensor<2x6x4x8xf16>, %k: tensor<2x6x4x8xf16>, %zeros: tens
 // STRIDED-LABEL: func.func @shared_keys(
 // STRIDED-NOT: linalg.transpose
 // STRIDED: linalg.generic {{.*}} ins(%k, %q : {{.*}} attrs = {strided}
-// STRIDED: -> tensor<2x2x32x16x16xf32>
+// STRIDED: -> tensor<2x2x2x16x16xf32>
 // STRIDED-NOT: linalg.transpose
 // STRIDED: return
 // CHECK-LABEL: func.func @shared_keys(
@@ -51,17 +51,17 @@ func.func @scores(%q: tensor<2x6x4x8xf16>, %k: tensor<2x6x4x8xf16>, %zeros: tens
 #keys = affine_map<(b, k, s, t, g, d) -> (b, s, k, d)>
 #queries = affine_map<(b, k, s, t, g, d) -> (b, t, k, g, d)>
 #scores = affine_map<(b, k, s, t, g, d) -> (b, k, s, t, g)>
-func.func @shared_keys(%k: tensor<2x16x2x8xf16>, %q: tensor<2x16x2x32x8xf16>) -> tensor<2x2x32x16x16xf32> {
+func.func @shared_keys(%k: tensor<2x16x2x8xf16>, %q: tensor<2x16x2x2x8xf16>) -> tensor<2x2x2x16x16xf32> {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<2x2x16x16x32xf32>
-  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<2x2x16x16x32xf32>) -> tensor<2x2x16x16x32xf32>
+  %e = tensor.empty() : tensor<2x2x16x16x2xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<2x2x16x16x2xf32>) -> tensor<2x2x16x16x2xf32>
   %r = linalg.contract indexing_maps = [#keys, #queries, #scores]
-    ins(%k, %q : tensor<2x16x2x8xf16>, tensor<2x16x2x32x8xf16>) outs(%zeros : tensor<2x2x16x16x32xf32>)
-    -> tensor<2x2x16x16x32xf32>
-  %o = tensor.empty() : tensor<2x2x32x16x16xf32>
-  %t = linalg.transpose ins(%r : tensor<2x2x16x16x32xf32>) outs(%o : tensor<2x2x32x16x16xf32>)
+    ins(%k, %q : tensor<2x16x2x8xf16>, tensor<2x16x2x2x8xf16>) outs(%zeros : tensor<2x2x16x16x2xf32>)
+    -> tensor<2x2x16x16x2xf32>
+  %o = tensor.empty() : tensor<2x2x2x16x16xf32>
+  %t = linalg.transpose ins(%r : tensor<2x2x16x16x2xf32>) outs(%o : tensor<2x2x2x16x16xf32>)
     permutation = [0, 1, 4, 3, 2]
-  return %t : tensor<2x2x32x16x16xf32>
+  return %t : tensor<2x2x2x16x16xf32>
 }
 
 // -----
