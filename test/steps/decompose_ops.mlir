@@ -250,3 +250,32 @@ func.func @argument(%a: tensor<32x64xf16>, %b: tensor<64x64xf16>, %z: tensor<32x
   %r = tensor.insert_slice %a into %y[1, 0, 0] [1, 32, 64] [1, 1, 1] : tensor<32x64xf16> into tensor<2x32x64xf16>
   return %r : tensor<2x32x64xf16>
 }
+
+// -----
+
+// Columns of an argument whose memory the result takes need not be all of it.
+//
+// CHECK-LABEL: func.func @replaced(
+// CHECK: call @replaced_elementwise_0(%whole, {{.*}})
+// CHECK-LABEL: func.func private @replaced_elementwise_0(
+// CHECK-SAME: tf.aliasing_output = 0 : i32
+// CHECK-SAME: attributes {assembles = array<i64: 32>, extents = [array<i64: 32, 64>]}
+func.func @replaced(%a: tensor<32x64xf16>, %b: tensor<64x64xf16>, %z: tensor<32x64xf16>,
+    %whole: tensor<32x128xf16> {tf.aliasing_output = 0 : i32}) -> tensor<32x128xf16> {
+  %h = linalg.matmul ins(%a, %b : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf16>)
+    -> tensor<32x64xf16>
+  %r = tensor.insert_slice %h into %whole[0, 16] [32, 64] [1, 1] : tensor<32x64xf16> into tensor<32x128xf16>
+  return %r : tensor<32x128xf16>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @memory_of_its_own(
+// CHECK-NOT: call
+func.func @memory_of_its_own(%a: tensor<32x64xf16>, %b: tensor<64x64xf16>, %z: tensor<32x64xf16>,
+    %whole: tensor<32x128xf16>) -> tensor<32x128xf16> {
+  %h = linalg.matmul ins(%a, %b : tensor<32x64xf16>, tensor<64x64xf16>) outs(%z : tensor<32x64xf16>)
+    -> tensor<32x64xf16>
+  %r = tensor.insert_slice %h into %whole[0, 16] [32, 64] [1, 1] : tensor<32x64xf16> into tensor<32x128xf16>
+  return %r : tensor<32x128xf16>
+}

@@ -63,6 +63,33 @@ func.func @two_strides_of_a(%A: memref<2x3x8x8xf16, strided<[192, 8, 24, 1]>>, %
 
 // -----
 
+// Three heads of a sequence share a matrix.
+//
+// CHECK-LABEL: func.func @shared_matrix(
+// CHECK: [[A:%.+]] = memref.reinterpret_cast %B {{.*}} to memref<2x8x8xf16, strided<[192, 24, 1]>>
+// CHECK: [[a:%.+]] = bufferization.to_tensor [[A]] restrict
+// CHECK-NOT: tensor.reshape
+// CHECK: scf.forall ([[b:%.+]]) in (6)
+// CHECK: [[q:%.+]] = affine.apply #[[sequence]]()[[[b]]]
+// CHECK: tensor.extract_slice [[a]]{{\[}}[[q]], 0, 0] [1, 8, 8] [1, 1, 1]
+func.func @shared_matrix(%B: memref<384xf16>, %e: tensor<6x8x8xf16>) -> tensor<6x8x8xf16> {
+  %extents = arith.constant dense<[6, 8, 8]> : tensor<3xi64>
+  %A = memref.reinterpret_cast %B to offset: [0], sizes: [2, 3, 8, 8], strides: [192, 0, 24, 1]
+    : memref<384xf16> to memref<2x3x8x8xf16, strided<[192, 0, 24, 1]>>
+  %a = bufferization.to_tensor %A restrict : memref<2x3x8x8xf16, strided<[192, 0, 24, 1]>> to tensor<2x3x8x8xf16>
+  %joined = tensor.reshape %a(%extents) : (tensor<2x3x8x8xf16>, tensor<3xi64>) -> tensor<6x8x8xf16>
+  %all = scf.forall (%b) in (6) shared_outs(%o = %e) -> (tensor<6x8x8xf16>) {
+    %tile = tensor.extract_slice %joined[%b, 0, 0] [1, 8, 8] [1, 1, 1] : tensor<6x8x8xf16> to tensor<8x8xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %tile into %o[%b, 0, 0] [1, 8, 8] [1, 1, 1]
+        : tensor<8x8xf16> into tensor<6x8x8xf16>
+    }
+  }
+  return %all : tensor<6x8x8xf16>
+}
+
+// -----
+
 func.func @read_outside_of_a_loop(%A: memref<2x3x8x8xf16, strided<[192, 8, 24, 1]>>) -> tensor<6x8x8xf16> {
   %extents = arith.constant dense<[6, 8, 8]> : tensor<3xi64>
   %a = bufferization.to_tensor %A restrict : memref<2x3x8x8xf16, strided<[192, 8, 24, 1]>> to tensor<2x3x8x8xf16>

@@ -125,6 +125,49 @@ func.func @kept(%arg0: tensor<8xf32>, %arg1: tensor<2xf32>) -> (tensor<8xf32>, t
 
 // -----
 
+// What only moves elements, such as a padding, is computed where it is read, by however many elements.
+//
+// CHECK-LABEL: func.func @padded(
+// CHECK-SAME: [[values:%.+]]: tensor<4xf16>
+// CHECK: linalg.generic
+// CHECK: [[value:%.+]] = tensor.extract [[values]][
+// CHECK: arith.select {{%.+}}, [[value]], %{{.+}} : f16
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @padded(%values: tensor<4xf16>) -> tensor<3x4xf16> attributes {has_stages} {
+  %zero = arith.constant 0.0 : f16
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %e = tensor.empty() : tensor<6xf16>
+  %pad = linalg.generic {
+    indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]
+  } outs(%e : tensor<6xf16>) {
+  ^bb0(%out: f16):
+    %i = linalg.index 0 : index
+    %place = arith.subi %i, %c1 : index
+    %is_inside = arith.cmpi ult, %place, %c4 : index
+    %there = arith.select %is_inside, %place, %c0 : index
+    %element = tensor.extract %values[%there] : tensor<4xf16>
+    %new = arith.select %is_inside, %element, %zero : f16
+    linalg.yield %new : f16
+  } -> tensor<6xf16>
+  %empty = tensor.empty() : tensor<3x4xf16>
+  %windows = linalg.generic {
+    indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]
+  } outs(%empty : tensor<3x4xf16>) {
+  ^bb0(%out: f16):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %place = arith.addi %i, %j : index
+    %element = tensor.extract %pad[%place] : tensor<6xf16>
+    linalg.yield %element : f16
+  } -> tensor<3x4xf16>
+  return %windows : tensor<3x4xf16>
+}
+
+// -----
+
 // A factor that is repeated for each head is read where it is extracted, by however many ops, and so is a wider one. An
 // op that another one than an extraction reads too stays for that.
 // CHECK-LABEL: func.func @repeated(

@@ -65,6 +65,23 @@ func.func @apart(%x: tensor<4x4xf32> {tf.aliasing_output = 0 : i32}, %y: tensor<
 
 // -----
 
+// A stage that writes a part of an argument already is marked.
+//
+// CHECK-LABEL: func.func @assembled(
+// CHECK-SAME: %whole: tensor<8x16xf16> {tf.aliasing_output = 0 : i32}
+// CHECK: [[new:%.+]] = call @parts(%whole, %part)
+// CHECK: return [[new]]
+// CHECK: func.func private @parts(tensor<8x16xf16> {tf.aliasing_output = 0 : i32}
+func.func @assembled(%whole: tensor<8x16xf16> {tf.aliasing_output = 0 : i32}, %part: tensor<8x8xf16>)
+    -> tensor<8x16xf16> {
+  %0 = call @parts(%whole, %part) : (tensor<8x16xf16>, tensor<8x8xf16>) -> tensor<8x16xf16>
+  return %0 : tensor<8x16xf16>
+}
+func.func private @parts(tensor<8x16xf16> {tf.aliasing_output = 0 : i32}, tensor<8x8xf16>) -> tensor<8x16xf16>
+    attributes {assembles = array<i64: 0>, extents = [array<i64: 8, 8>]}
+
+// -----
+
 // expected-error@+1 {{tc.outline_in_place: argument 0 is not the only one that gives its memory to result 0}}
 func.func @twice(%x: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %y: tensor<4xf32> {tf.aliasing_output = 0 : i32})
     -> tensor<4xf32> {

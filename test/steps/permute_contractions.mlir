@@ -8,8 +8,9 @@
 // RUN:   --step permute_contractions --set columns=false | FileCheck %s --check-prefix=WHOLE
 // RUN: sed -n '/^.. In place/,$p' %s | %stepladder-opt - --pipeline %transforms/functions/functions.mlir \
 // RUN:   --step permute_contractions --set in_place=true --split-input-file | FileCheck %s --check-prefix=IN-PLACE
-// RUN: sed -n '/^.. The heads are/,/^.. ---/p' %s | %stepladder-opt - --pipeline %transforms/functions/functions.mlir \
-// RUN:   --step permute_contractions --set strided=true | FileCheck %s --check-prefix=STRIDED
+// RUN: sed -n '/^.. The heads are/,/^.. ---/p' %s | sed '$d' \
+// RUN:   | %stepladder-opt - --pipeline %transforms/functions/functions.mlir --step permute_contractions \
+// RUN:     --set strided=true --split-input-file | FileCheck %s --check-prefix=STRIDED
 
 // The heads are a batch: they come before the sequence. A kernel that reads batches of several strides copies nothing.
 //
@@ -33,6 +34,34 @@ func.func @scores(%q: tensor<2x6x4x8xf16>, %k: tensor<2x6x4x8xf16>, %zeros: tens
   %r = linalg.contract indexing_maps = [#q, #k, #s] ins(%q, %k : tensor<2x6x4x8xf16>, tensor<2x6x4x8xf16>)
     outs(%zeros : tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
   return %r : tensor<2x4x6x6xf32>
+}
+
+// -----
+
+// The heads are a batch with the transpose of the result, which JAX writes: queries that share keys.
+//
+// STRIDED-LABEL: func.func @shared_keys(
+// STRIDED-NOT: linalg.transpose
+// STRIDED: linalg.generic {{.*}} ins(%k, %q : {{.*}} attrs = {strided}
+// STRIDED: -> tensor<2x2x2x16x16xf32>
+// STRIDED-NOT: linalg.transpose
+// STRIDED: return
+// CHECK-LABEL: func.func @shared_keys(
+// CHECK-COUNT-3: linalg.transpose
+#keys = affine_map<(b, k, s, t, g, d) -> (b, s, k, d)>
+#queries = affine_map<(b, k, s, t, g, d) -> (b, t, k, g, d)>
+#scores = affine_map<(b, k, s, t, g, d) -> (b, k, s, t, g)>
+func.func @shared_keys(%k: tensor<2x16x2x8xf16>, %q: tensor<2x16x2x2x8xf16>) -> tensor<2x2x2x16x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x2x16x16x2xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<2x2x16x16x2xf32>) -> tensor<2x2x16x16x2xf32>
+  %r = linalg.contract indexing_maps = [#keys, #queries, #scores]
+    ins(%k, %q : tensor<2x16x2x8xf16>, tensor<2x16x2x2x8xf16>) outs(%zeros : tensor<2x2x16x16x2xf32>)
+    -> tensor<2x2x16x16x2xf32>
+  %o = tensor.empty() : tensor<2x2x2x16x16xf32>
+  %t = linalg.transpose ins(%r : tensor<2x2x16x16x2xf32>) outs(%o : tensor<2x2x2x16x16xf32>)
+    permutation = [0, 1, 4, 3, 2]
+  return %t : tensor<2x2x2x16x16xf32>
 }
 
 // -----

@@ -164,6 +164,26 @@ func.func private @join(memref<32x64xf16>, memref<32x8xf16>, memref<32x72xf16>)
 
 // -----
 
+// Of a result in the memory of an argument, kernels write parts; the stage reads the argument as the rest of it.
+// CHECK-LABEL: func.func @rows(
+// CHECK-NOT: memref.alloc
+// CHECK: [[bytes:%.+]] = builtin.unrealized_conversion_cast %r : memref<64x64xf16> to memref<8192xi8>
+// CHECK: [[h:%.+]] = memref.view [[bytes]][%c2048{{.*}}][] : memref<8192xi8> to memref<32x64xf16>
+// CHECK: call @make(%a, [[h]])
+// CHECK-NEXT: return
+func.func @rows(%a: memref<32x64xf16>, %whole: memref<64x64xf16> {tf.aliasing_output = 0 : i32},
+    %r: memref<64x64xf16>) {
+  %h = memref.alloc() : memref<32x64xf16>
+  call @make(%a, %h) : (memref<32x64xf16>, memref<32x64xf16>) -> ()
+  call @replace(%whole, %h, %r) : (memref<64x64xf16>, memref<32x64xf16>, memref<64x64xf16>) -> ()
+  return
+}
+func.func private @make(memref<32x64xf16>, memref<32x64xf16>)
+func.func private @replace(memref<64x64xf16> {tf.aliasing_output = 0 : i32}, memref<32x64xf16>, memref<64x64xf16>)
+    attributes {assembles = array<i64: 2048>}
+
+// -----
+
 // A result that is returned in another shape is written as it is, and no copy is left.
 // CHECK-LABEL: func.func @reshaped(
 // CHECK-NEXT: [[flat:%.+]] = memref.collapse_shape %r {{.*}} : memref<32x128xf16> into memref<4096xf16>

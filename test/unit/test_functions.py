@@ -60,7 +60,7 @@ KERNELS = {
     "cache_update": (2, 3),
     "sorted_scores": (1, 4),
     "pooled_convolution": (2, 6),
-    "transposed_convolution": (1, 4),
+    "transposed_convolution": (1, 3),
     "softmax_of_slices": (1, 2),
 }
 

@@ -3,16 +3,25 @@ them."""
 
 import itertools
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import stepladder
+from bundles import change, edit_manifest, refusal
 from contraction_text import contraction
+from stepladder.cli.main import main
+from stepladder.pipeline.build import build
+from stepladder.pipeline.context import mlir_context
+from stepladder.pipeline.request import Request
+from stepladder.runtime.bundle import read_bundle
+from stepladder.runtime.problem import Window
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
+SAME = "affine_map<(i, j, k) -> (i, j, k)>"
 SIZES = {"b": 3, "m": 33, "n": 40, "k": 24}
 
 
@@ -158,3 +167,33 @@ def test_heads_that_share_keys_are_a_batch(axes: str, sizes: dict[str, int], bat
         assert kernel.manifest.problem.batch == batch
         assert not kernel.manifest.front
     check(kernel, axes, sizes, np.float16)
+
+
+def test_matrices_that_a_kernel_prepares_are_loaded_with_their_strides(tmp_path: Path) -> None:
+    """The descriptor of the workspace that A is made in, whose batch is inside, has the pitch of its rows."""
+    text = contraction("mbk,bkn->bmn", SIZES)
+    made, given = f"tensor<{SIZES['m']}x{SIZES['b']}x{SIZES['k']}xf16>", "%a"
+    text = text.replace(f"func.func @f({given}:", "func.func @f(%x:").replace(
+        "  %zero",
+        f"""  %low = arith.constant 0.0 : f16
+  %w = tensor.empty() : {made}
+  %a = linalg.generic {{indexing_maps = [{SAME}, {SAME}], iterator_types = ["parallel", "parallel", "parallel"]}}
+      ins(%x : {made}) outs(%w : {made}) {{
+  ^bb0(%in: f16, %out: f16):
+    %y = arith.maximumf %in, %low : f16
+    linalg.yield %y : f16
+  }} -> {made}
+  %zero""",
+        1,
+    )
+    path = tmp_path / "prepared.bundle"
+    with mlir_context():
+        build(text, "prepared.mlir", Request("wgmma", {"block_m": 64, "block_n": 32, "consumer_warpgroups": 1})).write(
+            path
+        )
+    manifest = read_bundle(path).manifest
+    assert manifest.problem.a_window == Window((33, 3, 24), 0, (24, 72, 1))
+    assert (manifest.tma_descriptors[0].role, manifest.tma_descriptors[0].strides) == ("w0", (48, 144))
+    assert main(["emulate", str(path)]) == 0  # runs the PTX of both kernels, with these descriptors
+    edit_manifest(path, change("tma_descriptors.0.strides", [144, 48]))
+    assert "strides' must be [1584, 48], those of 'w0'" in refusal(path)

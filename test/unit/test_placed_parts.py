@@ -156,7 +156,7 @@ def test_states_of_a_loop_are_written_and_read_in_a_result(tmp_path: Path) -> No
     first = next(place for place, item in enumerate(original["buffers"]) if item["kind"] == "result_part")
     for field, value, message in (
         ("offset", 8, "must be a multiple of 16, with 512 bytes inside of 2048, got 8"),
-        ("number", 7, "must be of a result in memory of its own of f16, got 7"),
+        ("number", 7, "must be of a result of f16, got 7"),
         ("kind", "part", "of argument 0, which a kernel writes"),
         (None, 8, "is 'result_part', which requires schema_version 9"),
     ):

@@ -86,13 +86,18 @@ def test_other_targets_copy() -> None:
         ("bhst,bthd->bshd", {"b": (2, 3), "c": (2, 3)}),  # and what the weights are multiplied by
         ("hbsd,dthb->bhst", {"a": (2, 3)}),  # B has the batch innermost
         ("bshdi,bthdi->bhdst", {"a": (2, 3), "b": (2, 3)}),  # a batch of three dimensions and two strides
+        # Of heads that share keys or values: matmuls that read one B.
+        ("bshgd,bthd->bhgst", {"a": (2, 24), "b": (2, 3, 8)}),
+        ("bhgst,bthd->bshgd", {"b": (2, 3, 8), "c": (2, 24)}),
+        ("bshd,btd->bhst", {"a": (2, 3), "b": (2, 3)}),
+        ("bhst,btd->bshd", {"b": (2, 3), "c": (2, 3)}),
     ],
 )
 def test_batches_of_several_strides_are_read_in_place(
     spec: str, strides: dict[str, tuple[int, ...]], target: str
 ) -> None:
     """Also of tiles with edges; by `wgmma` in the same way, with descriptors of several dimensions."""
-    sizes = {"b": 2, "h": 3, "s": 24, "t": 40, "d": 16, "i": 8}
+    sizes = {"b": 2, "h": 3, "s": 24, "t": 40, "d": 16, "i": 8, "g": 8}
     made = _built(spec, sizes, target=target)
     *copies, matmul = made.bundle.manifest.launches
     assert len(copies) == (spec == "hbsd,dthb->bhst")
@@ -142,12 +147,13 @@ def test_columns_as_whole_buffers_copy_batches_of_several_strides() -> None:
         ("wgmma", WARPGROUP | {"persistent_blocks": 0, "epilogue": "registers", "block_k": 32, "split_k": 2}),
     ],
 )
-def test_each_step_reads_batches_of_several_strides(pipeline: str, knobs: dict[str, int | str]) -> None:
+@pytest.mark.parametrize("spec", ["bshd,bthd->bhst", "bhst,btd->bshd"], ids=["a matrix each", "a shared B"])
+def test_each_step_reads_batches_of_several_strides(pipeline: str, knobs: dict[str, int | str], spec: str) -> None:
     sizes = {"b": 2, "h": 3, "s": 24, "t": 40, "d": 48}
     reports: list[StepReport] = []
     with mlir_context():
         request = Request(pipeline_file("functions"), {"strided": True})
-        text = stage_texts(run_pipeline(contraction("bshd,bthd->bhst", sizes), "scores", request))["f_matmul_0"]
+        text = stage_texts(run_pipeline(contraction(spec, sizes), "scores", request))["f_matmul_0"]
         check_steps(text, "stage", Request(pipeline, knobs), reports.append)
         with pytest.raises(StepladderError, match="A or B must have one stride"):
             run_pipeline(text, "stage", Request("wgmma_multistage"))

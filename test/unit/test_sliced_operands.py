@@ -65,6 +65,24 @@ OF_COLUMNS = f"""func.func @f(%x: tensor<8x96xf16>, %w: tensor<48x96xf16>) -> (t
   return %a, %b : tensor<8x96xf32>, tensor<8x96xf32>
 }}
 """
+# Keys and values that one matmul computes, one after the other, as `einsum` of JAX stacks them: the second is read.
+OF_STACKED = f"""func.func @f(%x: tensor<8x96xf16>, %w: tensor<96x48xf16>) -> tensor<8x96xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.empty() : tensor<48x96xf16>
+  %w_t = linalg.transpose ins(%w : tensor<96x48xf16>) outs(%n : tensor<48x96xf16>) permutation = [1, 0]
+  %y = tensor.extract_slice %x[0, 0] [8, 48] [1, 1] : tensor<8x96xf16> to tensor<8x48xf16>
+{product("a", 96, "%w", "%w_t", 96)}  %e = tensor.empty() : tensor<96x96xf16>
+  %h = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}} ins(%a : tensor<96x96xf32>) outs(%e : tensor<96x96xf16>) {{
+  ^bb0(%p: f32, %o: f16):
+    %t = arith.truncf %p : f32 to f16
+    linalg.yield %t : f16
+  }} -> tensor<96x96xf16>
+  %h1 = tensor.extract_slice %h[48, 0] [48, 96] [1, 1] : tensor<96x96xf16> to tensor<48x96xf16>
+{product("b", 8, "%y", "%h1", 96)}
+  return %b : tensor<8x96xf32>
+}}
+"""
 IN_PLACE = ["f_matmul_0", "f_matmul_1"]
 
 
@@ -75,8 +93,9 @@ IN_PLACE = ["f_matmul_0", "f_matmul_1"]
         (of_weight((40, 24)), lambda x, w: (x @ w[:, :40], x @ w[:, 40:])),
         (OF_ACTIVATIONS, lambda x, w: ((x[:, 48:] @ w + x)[:, :48] @ w,)),
         (OF_COLUMNS, lambda x, w: (x[:, 24:72] @ w, x[:, 32:80] @ w)),
+        (OF_STACKED, lambda x, w: (x[:, :48] @ (w @ w.T)[48:],)),
     ],
-    ids=["weight", "activations", "columns"],
+    ids=["weight", "activations", "columns", "stacked"],
 )
 def test_columns_are_read_in_place(text: str, expected: Callable[..., tuple[np.ndarray, ...]], chip: str) -> None:
     function = stepladder.compile(text, target=chip, device="emulator", groups=False)

@@ -340,6 +340,7 @@ def test_a_damaged_manifest(bundle: Path, tmp_path: Path, damage: Callable[..., 
         (change("problem.c_window.batch", [2, 2]), "c_window.batch' must have a product of 6, got"),
         (change("problem.c_window.batch", [6]), "c_window.strides' must be one for each of 3 dimensions"),
         (change("problem.c_window.batch", [3, 2]), "c_window.shape' must have"),
+        (change("problem.c_window.strides", [2880, 0, 72, 1]), "c_window.strides' must be positive but for the batch"),
     ],
 )
 def test_a_damaged_batch_of_several_strides(

@@ -105,6 +105,36 @@ def test_convolutions_are_a_copy_and_a_matmul(stride: int) -> None:
     check(convolution("conv_2d_nchw_fchw", types, stride), wanted.transpose(0, 3, 1, 2), *first, launches=2)
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_the_copy_of_a_padded_convolution_pads(stride: int) -> None:
+    x, w = small(2, 9, 11, 16), small(3, 3, 16, 32)
+    padded = np.pad(x, ((0, 0), (1, 1), (2, 2), (0, 0)))
+    wanted = convolved(padded, w, stride)
+    rows, columns = wanted.shape[1:3]
+
+    def check_padded(op: str, order: tuple[int, ...], filters: str, result: str) -> None:
+        """Compares the convolution of x in an order of its axes."""
+        shape, size = ("x".join(str(array.shape[axis]) for axis in order) for array in (x, padded))
+        low = [(0, 1, 2, 0)[axis] for axis in order]
+        text = convolution(op, (f"tensor<{size}xf16>", f"tensor<{filters}xf16>", f"tensor<{result}xf32>"), stride)
+        text = text.replace(f"%x: tensor<{size}", f"%given: tensor<{shape}", 1).replace(
+            "  %e = ",
+            f"""  %nothing = arith.constant 0.0 : f16
+  %x = tensor.pad %given low{low} high{low} {{
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    tensor.yield %nothing : f16
+  }} : tensor<{shape}xf16> to tensor<{size}xf16>
+  %e = """,
+            1,
+        )
+        places = (3, 2, 0, 1) if order != (0, 1, 2, 3) else (0, 1, 2, 3)
+        arrays = [np.ascontiguousarray(item) for item in (x.transpose(order), w.transpose(places))]
+        check(text, wanted.transpose(order), *arrays, launches=2)
+
+    check_padded("conv_2d_nhwc_hwcf", (0, 1, 2, 3), "3x3x16x32", f"2x{rows}x{columns}x32")
+    check_padded("conv_2d_nchw_fchw", (0, 3, 1, 2), "32x16x3x3", f"2x32x{rows}x{columns}")
+
+
 def test_a_quantized_convolution() -> None:
     """The zero points are numbers, constants of the payload."""
     text = convolution(

@@ -233,12 +233,14 @@ class Function:
         """Launches the function on a stream, and returns the addresses that it was launched on.
 
         Kernels read the memory of an array that the call changes while they write the result, which is therefore
-        written to a new array and copied afterwards.
+        written to a new array and copied afterwards, unless it takes the memory of the array.
         """
         updated = {view.address for place, view in enumerate(views) if place in self.updated.values()}
         buffers = [
-            empty_like(view, item.type, item.shape, stream) if view.address in updated else view
-            for item, view in zip(self.outputs, outs)
+            empty_like(view, item.type, item.shape, stream)
+            if view.address in updated and number not in self.in_place
+            else view
+            for number, (item, view) in enumerate(zip(self.outputs, outs))
         ]
         addresses = tuple(view.address for view in (*views, *buffers))
         prepared.launch(addresses, on)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 
 from stepladder.mlir.bindings import ir
-from stepladder.mlir.traverse import origin, producer
+from stepladder.mlir.traverse import origin, producer, users_of
 from stepladder.mlir.types import offset_of, row_major_strides, strides_of
 from stepladder.runtime.problem import Window
 
@@ -77,14 +77,31 @@ def span_of(type_: ir.MemRefType, offset: int, strides: Sequence[int]) -> int:
 
 def is_window(cast: ir.Operation) -> bool:
     """Returns whether a view is dense rows that do not overlap, and within its buffer; axes but the rows' may be in any
-    order in memory.
+    order in memory. Where the view is only read, its rows may be repeated, by a stride of 0.
 
     Args:
         cast: a `memref.reinterpret_cast` of a row-major buffer.
     """
-    type_, _ = in_memory(ir.MemRefType(cast.results[0].type))
+    view = cast.results[0]
+    type_ = ir.MemRefType(view.type)
+    reads = (user.name == "bufferization.to_tensor" and "writable" not in user.attributes for user in users_of(view))
+    type_, _ = in_memory(without_repeats(type_) if all(reads) else type_)
     place = place_of(type_)
     return place is not None and span_of(type_, *place) <= math.prod(ir.MemRefType(cast.operands[0].type).shape)
+
+
+def without_repeats(type_: ir.MemRefType) -> ir.MemRefType:
+    """Returns a buffer's type without the axes along which its elements are repeated, by a stride of 0.
+
+    Args:
+        type_: of a buffer; one that is not static stays as it is.
+    """
+    strides, offset = strides_of(type_), offset_of(type_)
+    if strides is None or offset is None or 0 not in strides:
+        return type_
+    kept = [(size, stride) for size, stride in zip(type_.shape, type_.get_strides_and_offset()[0]) if stride != 0]
+    layout = ir.StridedLayoutAttr.get(offset, [stride for _, stride in kept])
+    return ir.MemRefType.get([size for size, _ in kept], type_.element_type, layout, type_.memory_space)
 
 
 def in_memory(type_: ir.MemRefType) -> tuple[ir.MemRefType, list[int]]:
@@ -104,12 +121,15 @@ def in_memory(type_: ir.MemRefType) -> tuple[ir.MemRefType, list[int]]:
 
 
 def window_of(view: ir.Value) -> Window | None:
-    """Returns what part of an argument a buffer is; None for an argument.
+    """Returns what part of an argument or of another buffer a view is; None for all of it.
 
     Args:
-        view: an argument, or a view that is a window of one, maybe reshaped, or has its axes in another order.
+        view: an argument, an allocation, or a view that is a window of one, maybe reshaped, or has its axes in another
+            order.
     """
     while not isinstance(view.owner, ir.Block) and view.owner.name != CAST:
+        if not len(view.owner.operands):
+            return None
         view = view.owner.operands[0]
     if isinstance(view.owner, ir.Block):
         return None

@@ -19,7 +19,7 @@ from stepladder.payload.launched_tiles import has_copied_tiles, has_private_tile
 from stepladder.payload.linalg_bodies import rounds
 from stepladder.payload.reductions import is_reduction
 from stepladder.runtime.element_types import FP8_TYPES
-from stepladder.runtime.problem import EpilogueOperand, Problem
+from stepladder.runtime.problem import EpilogueOperand, Problem, Window
 
 Facts = dict[str, int | str | list]
 
@@ -104,8 +104,8 @@ def problem_facts(problem: Problem) -> Facts:
     facts: Facts = {
         "batched": int(problem.batch is not None),
         "batch": problem.matmuls,
-        "a_matrices": 1 if problem.a_broadcast else problem.matmuls,
-        "b_matrices": 1 if problem.b_broadcast else problem.matmuls,
+        "a_matrices": _matrices(problem, problem.a_window, is_broadcast=problem.a_broadcast),
+        "b_matrices": _matrices(problem, problem.b_window, is_broadcast=problem.b_broadcast),
         "is_sized": 1,
         "m": problem.m,
         "n": problem.n,
@@ -151,6 +151,13 @@ def problem_facts(problem: Problem) -> Facts:
     types = [problem.c_type, *(result.element_type for result in matrices)]
     facts["result_bits"] = min(map(bits_of_name, types))
     return facts
+
+
+def _matrices(problem: Problem, window: Window | None, *, is_broadcast: bool) -> int:
+    """Returns how many matrices of A, or of B, the matmuls of a batch read."""
+    if is_broadcast:
+        return 1
+    return problem.matmuls if window is None else window.matrices(problem.matmuls)
 
 
 def _cost(name: str) -> int:

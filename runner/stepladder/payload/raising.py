@@ -14,7 +14,7 @@ from stepladder.mlir.linalg_ops import create_generic, indexing_maps
 from stepladder.mlir.overlaps import are_apart
 from stepladder.mlir.traverse import attributes_of, origin, producer, walk
 from stepladder.mlir.types import is_number
-from stepladder.payload.arguments import UPDATED
+from stepladder.payload.arguments import ALIAS, UPDATED
 from stepladder.payload.raised_ops import (
     as_number,
     decides,
@@ -79,7 +79,8 @@ def raised(function: ir.Operation) -> ir.Module:
     """Returns a module with a function on tensors that computes what a function on buffers does.
 
     Its arguments are those that are read, in their order. Its results are those of the function, and then what each
-    buffer holds that is written, in the order of the arguments. One that is both names its result (`UPDATED`).
+    buffer holds that is written, in the order of the arguments. One that is both names its result (`UPDATED`), and
+    gives its memory to it (`ALIAS`).
 
     Args:
         function: for which `is_raisable` holds; it stays as it is.
@@ -105,9 +106,10 @@ def raised(function: ir.Operation) -> ir.Module:
     marks = _Raising(function, block).run()
     set_signature(new, [value.type for value in _terminator(block).operands])
     if any(mark is not None for mark in marks):
-        i32 = ir.IntegerType.get_signless(32)
-        attributes_of_arguments = ({} if mark is None else {UPDATED: ir.IntegerAttr.get(i32, mark)} for mark in marks)
-        new.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(item) for item in attributes_of_arguments])
+        i32, names = ir.IntegerType.get_signless(32), (UPDATED, ALIAS)
+        numbers = (None if mark is None else ir.IntegerAttr.get(i32, mark) for mark in marks)
+        dictionaries = ({} if number is None else dict.fromkeys(names, number) for number in numbers)
+        new.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(item) for item in dictionaries])
     assert module.operation.verify()
     return module
 

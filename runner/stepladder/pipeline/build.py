@@ -174,13 +174,14 @@ def _workspace_argument(
 
 
 def _workspace_descriptor(parameter: Parameter, map_: TensorMap, workspaces: Sequence[Workspace]) -> TmaDescriptor:
-    """Returns the descriptor of the matrix in a workspace: of the extents of the matrix, with the workspace's pitch."""
+    """Returns the descriptor of the matrix in a workspace: of the extents of the matrix, with the workspace's pitch, or
+    with the strides of the part that it is."""
     workspace = workspaces[parameter.number]
     # A matrix of all elements may have other extents than the buffer.
     is_whole = math.prod(parameter.shape) == math.prod(workspace.shape)
     extents = parameter.shape if is_whole else workspace.shape
     role = bundle.WORKSPACE_ROLES[parameter.number]
-    return _described(role, workspace.element_type, parameter.shape, extents, map_)
+    return _described(role, workspace.element_type, parameter.shape, extents, map_, parameter.window)
 
 
 def _front(

@@ -73,7 +73,8 @@ class Window:
     Attributes:
         shape: extents of the buffer, outermost first.
         offset: elements before the first one of the operand.
-        strides: elements from one index of the operand to the next, of each dimension; 1 for the innermost.
+        strides: elements from one index of the operand to the next, of each dimension; 1 for the innermost, 0 where
+            the matmuls of a part of the batch read one matrix.
         batch: extents that a batch divides into, outermost first, where each has a stride of its own; empty where all
             matrices are apart by one stride.
     """
@@ -87,6 +88,14 @@ class Window:
     def unit(self) -> int:
         """The largest number of elements that each row begins at a multiple of."""
         return math.gcd(self.offset, *self.strides[:-1])
+
+    def matrices(self, matmuls: int) -> int:
+        """Returns how many matrices the matmuls of a batch read.
+
+        Args:
+            matmuls: of the batch.
+        """
+        return math.prod(size for size, stride in zip(self.batch, self.strides) if stride) if self.batch else matmuls
 
     def extents(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Returns the extents that the strides are of.

@@ -5,10 +5,10 @@
 // insert slices into a tensor. An insertion becomes an elementwise op with a select, which fuses with the ops around
 // it. If results of matmuls are inserted one after the other and make up all of a tensor, such as stacked heads, their
 // insertions become one such op in a function of its own, which plan_workspace can leave out; so do columns, such as
-// heads side by side, where the pipelines of matmuls write parts of buffers. A slice of a part that an
-// insertion does not change, such as the next tile of a loop's result, becomes a slice of the tensor before the
-// insertion. Slices of a transposed tensor, such as the queries, keys and values of one projection, become transposed
-// slices, since kernels read parts of a buffer in place, but no parts of a transpose.
+// heads side by side, where the pipelines of matmuls write parts of buffers, and parts of an argument whose memory the
+// result takes. A slice of a part that an insertion does not change, such as the next tile of a loop's result, becomes a
+// slice of the tensor before the insertion. Slices of a transposed tensor, such as the queries, keys and values of one
+// projection, become transposed slices, since kernels read parts of a buffer in place, but no parts of a transpose.
 //
 // Source: upstream's passes, patterns and interfaces of linalg and tensor.
 //

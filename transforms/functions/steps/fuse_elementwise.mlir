@@ -27,7 +27,8 @@ module attributes {transform.with_named_sequence} {
     %generic = transform.structured.generalize %vectors : (!transform.any_op) -> !transform.any_op
     %fused = transform.apply_registered_pass "linalg-fuse-elementwise-ops" to %caller
       : (!transform.any_op) -> !transform.any_op
-    // The rotary embedding of heads, for example, is two halves that an op joins.
+    // The rotary embedding of heads, for example, is two halves that an op joins, and the windows of a padded convolution
+    // are read where the padding would be.
     "tc.inline_extracted"(%fused) {at_most = 2 : i64} : (!transform.any_op) -> ()
     // A reshape of an empty tensor is an empty tensor: a result that begins from it is a whole buffer. Patterns and CSE
     // alternate until nothing changes: an op that folds to its operand later would become a kernel without an op.

@@ -7,7 +7,8 @@
 // Later steps see a tile of a matrix with a row pitch, as that of any part of a buffer. C is only written.
 //
 // Likewise, an A or B of such a batch is a tensor with a dimension for each stride, which `tensor.reshape` joins: the
-// slices that the loop takes become slices of the tensor itself.
+// slices that the loop takes become slices of the tensor itself. A matrix that several matmuls share has a dimension of
+// stride 0, which is left out of the tensor.
 //
 // Upstream has no op that folds a reshape of a loop's result into the insertions of the loop.
 //

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.multi_kernel.products import is_batch_of_vectors, is_product, smallest
+from stepladder.extension.lib.multi_kernel.products import axes_read, is_batch_of_vectors, is_product, smallest
 from stepladder.extension.lib.multi_kernel.stages import one_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
-from stepladder.mlir.linalg_ops import axis_loops, create_generic, indexing_maps, loops_of
+from stepladder.mlir.linalg_ops import create_generic, indexing_maps, loops_of
 from stepladder.mlir.reshapes import groups_of, reshaped
 from stepladder.mlir.traverse import producer
 
@@ -176,7 +176,7 @@ def _transposed(value: ir.Value, kernel_ops: Sequence[ir.Operation]) -> _Transpo
     shape = ir.RankedTensorType(value.type).shape
     axes: list[int | None] = list(range(len(shape)))
     source = value
-    while op is not None and op not in kernel_ops and (read := _axes_read(op)) is not None:
+    while op is not None and op not in kernel_ops and (read := axes_read(op)) is not None:
         axes = [None if axis is None else read[axis] for axis in axes]
         source = op.operands[0]
         op = producer(source)
@@ -184,33 +184,6 @@ def _transposed(value: ir.Value, kernel_ops: Sequence[ir.Operation]) -> _Transpo
     if source == value or (op is not None and op in kernel_ops) or not is_whole:
         return None
     return _Transposed(source, axes, [[shape[axis] for axis in group] for group in groups])
-
-
-def _axes_read(op: ir.Operation) -> list[int | None] | None:
-    """Returns the axis of its operand that an op reads along each axis of its result, None for copies; None for an op
-    that does more than to transpose and to repeat."""
-    if op.name == "linalg.transpose":
-        return list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
-    if op.name == "tensor.expand_shape":  # by axes of one element, along which another op repeats
-        shape = ir.RankedTensorType(op.results[0].type).shape
-        longer = [[axis for axis in group if shape[axis] > 1] for group in groups_of(op)]
-        if any(len(group) != 1 for group in longer):
-            return None
-        return [next((at for at, group in enumerate(longer) if axis in group), None) for axis in range(len(shape))]
-    if op.name != "linalg.broadcast" and (op.name != "linalg.generic" or not _copies(op)):
-        return None
-    read, written = indexing_maps(op)
-    if written != ir.AffineMap.get_identity(written.n_dims):
-        return None
-    loops = axis_loops(read)
-    return [loops.index(loop) if loop in loops else None for loop in range(written.n_dims)]
-
-
-def _copies(op: ir.Operation) -> bool:
-    """Returns whether a linalg op yields its one operand."""
-    block = op.regions[0].blocks[0]
-    (end, *others) = operations_of(block)
-    return len(op.operands) == 2 and len(op.results) == 1 and not others and end.operands[0] == block.arguments[0]
 
 
 def _expanded(value: ir.Value, extents: Sequence[list[int] | None]) -> ir.Value:

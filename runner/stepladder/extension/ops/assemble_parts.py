@@ -8,6 +8,7 @@ from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.multi_kernel.argument_parts import offset_within
+from stepladder.extension.lib.multi_kernel.donation import mark_donated
 from stepladder.extension.lib.multi_kernel.inserted_slices import INSERTION, extracted
 from stepladder.extension.lib.multi_kernel.products import is_product
 from stepladder.extension.lib.multi_kernel.stages import ASSEMBLED, EXTENTS, is_elementwise, one_function, outline
@@ -15,8 +16,9 @@ from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_generic
 from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.slices import numbers_of
-from stepladder.mlir.traverse import origin, producer, users_of
+from stepladder.mlir.traverse import defining_op, origin, producer, users_of
 from stepladder.mlir.types import row_major_strides
+from stepladder.payload.arguments import donated
 from stepladder.runtime.bundle.function import VECTOR
 from stepladder.runtime.element_types import BUFFER_TYPES, element_type
 
@@ -29,8 +31,10 @@ class AssembleParts(Tc.Operation, name="assemble_parts"):
     in the tensor; where `columns` is 1, they may be columns of it too, such as heads side by side, if rows begin and
     end at multiples of 16 bytes, and nothing else reads what the matmuls compute. The function has the attribute
     `assembles`, with the bytes that the slices begin at, in the order of its arguments, and for columns `extents`, with
-    those of the slices along the axes of the tensor. Where the kernels of the matmuls can write the slices in their
-    positions, `plan_workspace` removes the call, and else a kernel copies them.
+    those of the slices along the axes of the tensor. Slices of an argument that gives its memory to the result need not
+    be all of it, where nothing else reads the argument: the function has it too, with the same mark. Where the kernels
+    of the matmuls can write the slices in their positions, `plan_workspace` removes the call, and else a kernel copies
+    them.
 
     Operands: a handle to a module with one public function.
     Attributes: columns, whether the kernels of matmuls may write columns of a tensor.
@@ -64,21 +68,49 @@ def assemble_parts(payload: ir.Operation, op: AssembleParts, rewriter: Rewriter)
         if item.name != INSERTION or any(_is_target(user, item) for user in users_of(item.results[0])):
             continue
         chain = _chain(item)
-        parts = _parts(chain)
+        base = _replaced_argument(chain)
+        parts = _parts(chain, is_whole=base is None)
         has_gaps = any(part.has_gaps for part in parts)
         if not parts or (has_gaps and not op.columns.value):
             continue
         if not all(_is_of_matmul(insertion.operands[0], alone=has_gaps) for insertion in chain):
             continue
         with ir.InsertionPoint(item), item.location:
-            op_of_parts = _assembled(chain)
+            op_of_parts = _assembled(chain, base)
         rewriter.replace_op(item, op_of_parts.results)
         stage = outline([op_of_parts], list(op_of_parts.results), "elementwise", rewriter)
+        if base is not None:
+            call = defining_op(operations_of(_body(base))[-1].operands[_result_of(base)])
+            mark_donated(stage, list(call.operands).index(base), 0)
         stage.attributes[ASSEMBLED] = ir.DenseI64ArrayAttr.get([part.begin for part in parts])
         if has_gaps:
             stage.attributes[EXTENTS] = ir.ArrayAttr.get([ir.DenseI64ArrayAttr.get(part.sizes) for part in parts])
         for insertion in reversed(chain[:-1]):
             rewriter.erase_op(insertion)
+
+
+def _body(argument: ir.Value) -> ir.Block:
+    return ir.BlockArgument(argument).owner
+
+
+def _result_of(argument: ir.Value) -> int:
+    """Returns the index of the result that takes the memory of an argument."""
+    function = _body(argument).owner
+    return donated(function.operation)[ir.BlockArgument(argument).arg_number]
+
+
+def _replaced_argument(chain: list[ir.Operation]) -> ir.Value | None:
+    """Returns the argument that slices are inserted into, if a result that takes its memory is what the insertions make
+    of it, and nothing else reads it; None for another tensor."""
+    base, made = chain[0].operands[1], chain[-1].results[0]
+    if producer(base) is not None or len(list(base.uses)) != 1 or len(list(made.uses)) != 1:
+        return None
+    function = _body(base).owner.operation
+    end = operations_of(_body(base))[-1]
+    number = donated(function).get(ir.BlockArgument(base).arg_number)
+    if number is None or number not in range(len(end.operands)) or end.operands[number] != made:
+        return None
+    return base if list(donated(function).values()).count(number) == 1 else None
 
 
 def _is_target(user: ir.Operation, insertion: ir.Operation) -> bool:
@@ -96,18 +128,19 @@ def _chain(last: ir.Operation) -> list[ir.Operation]:
     return chain
 
 
-def _parts(chain: list[ir.Operation]) -> list[_Part]:
-    """Returns the slices that together are a tensor; none where they are no tensor."""
+def _parts(chain: list[ir.Operation], *, is_whole: bool) -> list[_Part]:
+    """Returns the slices that a tensor consists of, or, unless it `is_whole`, some of it; none where they overlap, or
+    are less than a tensor that is whole."""
     tensor_type = ir.RankedTensorType(chain[0].results[0].type)
     sources = {origin(insertion.operands[0], TENSOR_VIEWS) for insertion in chain}
-    if len(chain) < 2 or len(sources) < len(chain) or not tensor_type.has_static_shape:
+    if len(chain) < 1 + is_whole or len(sources) < len(chain) or not tensor_type.has_static_shape:
         return []
     if str(tensor_type.element_type) not in BUFFER_TYPES:
         return []
     parts = [part for insertion in chain if (part := _part(insertion, tensor_type)) is not None]
-    is_whole = sum(math.prod(part.sizes) for part in parts) == math.prod(tensor_type.shape)
+    is_all = sum(math.prod(part.sizes) for part in parts) == math.prod(tensor_type.shape)
     is_apart = not any(first.overlaps(other) for first, other in itertools.combinations(parts, 2))
-    return parts if is_whole and is_apart and len(parts) == len(chain) else []
+    return parts if (is_all or not is_whole) and is_apart and len(parts) == len(chain) else []
 
 
 def _part(insertion: ir.Operation, tensor_type: ir.RankedTensorType) -> _Part | None:
@@ -144,13 +177,14 @@ def _is_of_matmul(value: ir.Value, *, alone: bool) -> bool:
     )
 
 
-def _assembled(chain: list[ir.Operation]) -> ir.Operation:
-    """Creates the op that computes a tensor of slices, at the insertion point."""
+def _assembled(chain: list[ir.Operation], base: ir.Value | None) -> ir.Operation:
+    """Creates the op that computes a tensor of slices, and of others of an argument, at the insertion point."""
     type_ = ir.RankedTensorType(chain[0].results[0].type)
     empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
-    generic, body = create_generic([], [empty], [ir.AffineMap.get_identity(type_.rank)])
+    inputs = [] if base is None else [base]
+    generic, body = create_generic(inputs, [empty], [ir.AffineMap.get_identity(type_.rank)] * (len(inputs) + 1))
     with ir.InsertionPoint(body):
-        value = constant(type_.element_type, 0)
+        value = constant(type_.element_type, 0) if base is None else body.arguments[0]
         for insertion in chain:
             inside, element = extracted(insertion)
             value = arith.select(inside, element, value)

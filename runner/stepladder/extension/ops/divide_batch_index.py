@@ -6,8 +6,8 @@ from stepladder.extension.lib.arithmetic import digits
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.mlir.bindings import bufferization, ir
 from stepladder.mlir.slices import numbers_of
-from stepladder.mlir.traverse import attributes_of, producer, users_of, walk
-from stepladder.mlir.windows import division_of, strided_reads
+from stepladder.mlir.traverse import attributes_of, defining_op, producer, users_of, walk
+from stepladder.mlir.windows import division_of, strided_reads, window, without_repeats
 
 # Slices of the result in the loop, with the operand that they are of.
 _SLICES = {"tensor.extract_slice": 0, "tensor.parallel_insert_slice": 1}
@@ -19,7 +19,7 @@ class DivideBatchIndex(Tc.Operation, name="divide_batch_index"):
 
     The loop over tiles then makes C itself, and tiles are at the quotients and remainders of the batch index by the
     extents of these dimensions. A result that no `tensor.reshape` divides stays as it is, as does an operand that none
-    joins.
+    joins. An operand that several matmuls share has axes of a stride of 0; these are dropped.
 
     Operands: a handle to ops with `scf.forall` below, whose first index is that of the batch.
     Refuses: a joined operand of which no such loop takes slices; a divided result that no such loop makes, or of which
@@ -71,10 +71,31 @@ def _read_divided(join: ir.Operation, rewriter: Rewriter) -> None:
     body, source = loop.regions[0].blocks[0], join.operands[0]
     with ir.InsertionPoint.at_block_begin(body), loop.location:
         indices = digits(body.arguments[0], ir.RankedTensorType(source.type).shape[:-2])
+    read = defining_op(source)
+    strides, _ = ir.MemRefType(read.operands[0].type).get_strides_and_offset()
+    indices = [index for index, stride in zip(indices, strides) if stride != 0]
+    source = _without_repeats(read)
     join.results[0].replace_all_uses_with(source)
     for user in users:
         _divide(user, body.arguments[0], indices, rewriter)
     rewriter.erase_op(join)
+    if not list(read.results[0].uses):
+        view = defining_op(read.operands[0])
+        rewriter.erase_op(read)
+        rewriter.erase_op(view)
+
+
+def _without_repeats(read: ir.Operation) -> ir.Value:
+    """Returns what an op reads without the axes of a stride of 0, along which matmuls share their matrices."""
+    type_ = ir.MemRefType(read.operands[0].type)
+    whole = without_repeats(type_)
+    if whole == type_:
+        return read.results[0]
+    strides, offset = whole.get_strides_and_offset()
+    tensor = ir.RankedTensorType.get(whole.shape, whole.element_type)
+    with ir.InsertionPoint(read), read.location:
+        view = window(defining_op(read.operands[0]).operands[0], offset, whole.shape, strides)
+        return bufferization.to_tensor(tensor, view, restrict=True)
 
 
 def _divide(user: ir.Operation, batch: ir.Value, indices: Sequence[ir.Value], rewriter: Rewriter) -> None:

@@ -7,13 +7,16 @@ from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.multi_kernel.products import is_layout
-from stepladder.extension.lib.multi_kernel.stages import is_elementwise
+from stepladder.extension.lib.multi_kernel.stages import inner_ops, is_elementwise
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import producer, users_of, walk
 
 _EXTRACT, _GENERIC, _INDEX = "tensor.extract", "linalg.generic", "linalg.index"
+# Ops in the body of an op that moves elements, and those of them that compute indices.
+_OF_INDICES = ("arith.addi", "arith.subi", "arith.divui", "arith.remui")
+_MOVING = {*_OF_INDICES, _EXTRACT, _INDEX, "arith.constant", "arith.cmpi", "arith.andi", "arith.select", "linalg.yield"}
 
 
 class InlineExtracted(Tc.Operation, name="inline_extracted"):
@@ -24,8 +27,8 @@ class InlineExtracted(Tc.Operation, name="inline_extracted"):
 
     Operands: a handle to functions on tensors. An extraction stays where an operand of the elementwise op has another
     indexing map than a projected permutation. If the op does more than to repeat, to transpose or to widen elements, an
-    extraction also stays where another op reads the tensor too, and where more than `at_most` times as many elements
-    are extracted as there are.
+    extraction also stays where another op reads the tensor too, and, unless the op only selects elements, as a padding
+    does, where more than `at_most` times as many elements are extracted as there are.
     Attributes: `at_most`.
     """
 
@@ -74,7 +77,14 @@ def _is_inlined(extraction: ir.Operation, source: ir.Operation, at_most: int) ->
         assert reader.parent is not None  # the extraction is in the body of one
         reader = reader.parent.operation
     reader_size, source_size = (math.prod(ir.RankedTensorType(item.results[0].type).shape) for item in (reader, source))
-    return is_elementwise(reader) and reader_size <= at_most * source_size
+    return is_elementwise(reader) and (reader_size <= at_most * source_size or _moves(source))
+
+
+def _moves(op: ir.Operation) -> bool:
+    """Returns whether an elementwise op only selects which elements its result has, as a padding does."""
+    return set(inner_ops(op)) <= _MOVING and all(
+        isinstance(item.results[0].type, ir.IndexType) for item in walk(op, *_OF_INDICES)
+    )
 
 
 def _is_zero(item: ir.AffineExpr) -> bool:

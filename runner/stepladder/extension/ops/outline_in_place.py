@@ -36,6 +36,8 @@ def outline_in_place(payload: ir.Operation, op: OutlineInPlace, rewriter: Rewrit
         if not 0 <= result < len(end.operands) or list(aliases.values()).count(result) > 1:
             raise Refusal(function, f"argument {number} is not the only one that gives its memory to result {result}")
         source, argument = producer(end.operands[result]), body.arguments[number]
+        if source is not None and source.name == "func.call" and _is_marked(source, argument, payload):
+            continue
         if source is None or not is_elementwise(source) or not _is_of_same_elements(source, argument):
             mark_donated(function, number, None)
             continue
@@ -47,6 +49,12 @@ def outline_in_place(payload: ir.Operation, op: OutlineInPlace, rewriter: Rewrit
         name = callee_of(call)
         stage = next(item for item in walk(payload, "func.func") if symbol_of(item) == name)
         mark_donated(stage, list(call.operands).index(argument), 0)
+
+
+def _is_marked(call: ir.Operation, argument: ir.Value, payload: ir.Operation) -> bool:
+    """Returns whether a stage that is called writes its result to the memory of an argument."""
+    stage = next(item for item in walk(payload, "func.func") if symbol_of(item) == callee_of(call))
+    return argument in list(call.operands) and list(call.operands).index(argument) in donated(stage)
 
 
 def _is_of_same_elements(op: ir.Operation, argument: ir.Value) -> bool:

@@ -9,19 +9,20 @@ from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.multi_kernel.products import (
     Groups,
+    axes_read,
     groups_of,
     is_batch_of_vectors,
     is_product,
     sizes_of,
     smallest,
 )
-from stepladder.extension.lib.multi_kernel.stages import one_function
+from stepladder.extension.lib.multi_kernel.stages import is_start, one_function
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps, loops_of
 from stepladder.mlir.reshapes import reshaped
-from stepladder.mlir.traverse import producer
+from stepladder.mlir.traverse import producer, users_of
 from stepladder.mlir.types import element_of
 from stepladder.payload.front.plan import STRIDED
 from stepladder.payload.producers import PREPARED
@@ -44,7 +45,8 @@ class PermuteContractions(Tc.Operation, name="permute_contractions"):
     operands that are left as they are agree, the one is chosen that copies the fewest elements. A copy keeps the
     innermost dimension where an order of an operand of 16 bits has it innermost: threads copy vectors along it. Other
     elements are multiplied along k, which becomes the innermost. The contraction becomes a `linalg.generic`. One that
-    the front accepts stays as it is. Loops of one iteration that A or B alone has are dropped first.
+    the front accepts stays as it is. Loops of one iteration that A or B alone has are dropped first, and a transpose of
+    the result that makes the contraction one that the front accepts becomes part of it.
 
     With `in_place` 1, a transpose of A or B whose boxes TMA can address in the buffer that it reads gets the attribute
     `prepared`: the payload of the matmul has it, and `tc.load_in_place` removes the copy.
@@ -76,7 +78,8 @@ def permute_contractions(payload: ir.Operation, op: PermuteContractions, rewrite
         if not _is_accepted(item, columns=columns):
             product = _without_lone_loops(item, rewriter)
             _mark(product, strided=strided)
-            if product == item or not _is_accepted(product, columns=columns):
+            is_accepted = product != item and _is_accepted(product, columns=columns)
+            if not is_accepted and not _joins_transpose(product, rewriter, columns=columns):
                 _permute(product, rewriter, in_place=in_place, strided=strided)
 
 
@@ -102,6 +105,40 @@ def _is_accepted(product: ir.Operation, *, columns: bool) -> bool:
         smallest(product, columns=columns)
     except Refusal:
         return False
+    return True
+
+
+def _joins_transpose(product: ir.Operation, rewriter: Rewriter, *, columns: bool) -> bool:
+    """Replaces a contraction and the transpose of its result by a contraction, where the front accepts that one alone.
+
+    Args:
+        product: a contraction.
+        rewriter: of the transform op.
+        columns: as for `_is_accepted`.
+
+    Returns:
+        Whether it did.
+    """
+    users, maps = users_of(product.results[0]), indexing_maps(product)
+    axes = axes_read(users[0]) if len(users) == 1 else None
+    order = loops_of(maps[2])
+    start = producer(product.operands[2])
+    is_zeros = start is not None and is_start(start)
+    if axes is None or None in axes or len(axes) != len(order) or len(order) < len(maps[2].results) or not is_zeros:
+        return False
+    new_order = tuple(order[axis] for axis in axes if axis is not None)
+    with ir.InsertionPoint(product), product.location:
+        output = _transposed(product.operands[2], tuple(order), new_order)
+        new_map = ir.AffineMap.get(maps[2].n_dims, 0, [ir.AffineExpr.get_dim(loop) for loop in new_order])
+        generic, block = create_generic(list(product.operands)[:2], [output], [*maps[:2], new_map])
+        body = product.regions[0].blocks[0]
+        clone_ops(operations_of(body), dict(zip(body.arguments, block.arguments)), ir.InsertionPoint(block))
+        _mark(generic, strided=STRIDED in product.attributes)
+    if not _is_accepted(generic, columns=columns):
+        rewriter.erase_op(generic)
+        return False
+    rewriter.replace_op(users[0], list(generic.results))
+    rewriter.erase_op(product)
     return True
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from stepladder.payload.front.digits import Digit, extent, flat
@@ -65,7 +65,7 @@ def dimensions_of(contraction: Contraction, c_order: list[Digit]) -> Dimensions:
                 f"{contraction.op.name} has a dimension of {digit.size} that {owner} has; it must be m, n or k, which "
                 "two operands have",
             )
-    batch = _batch(c_order, digits) or _outer(c_order, orders) or _exchanged(c_order, orders)
+    batch = _batch(c_order, orders)
     rest = [digit for digit in c_order if digit not in batch]
     m = [digit for digit in rest if digit in digits["A"]]
     n = [digit for digit in rest if digit in digits["B"]]
@@ -76,13 +76,62 @@ def dimensions_of(contraction: Contraction, c_order: list[Digit]) -> Dimensions:
     return Dimensions(batch, n, m, k, True) if swaps else Dimensions(batch, m, n, k, False)
 
 
-def _batch(c_order: list[Digit], digits: Mapping[str, set[Digit]]) -> list[Digit]:
-    """Returns the digits of C that enumerate the matmuls of a batch: those that A and B have, or else the outermost
-    ones of one operand that the other operand's are behind, before more of its own."""
-    shared = [digit for digit in c_order if digit in digits["A"] and digit in digits["B"]]
-    if shared:
-        return shared
-    owners = ["A" if digit in digits["A"] else "B" for digit in c_order]
+def _batch(c_order: list[Digit], orders: Mapping[str, list[Digit]]) -> list[Digit]:
+    """Returns the digits of C that enumerate the matmuls of a batch: those that A and B have, and of the others those
+    of one operand that C or the operand has apart from its rows and columns, such as the heads of queries that share
+    the keys and values of each sequence.
+
+    Args:
+        c_order: the digits of C, outermost first.
+        orders: those of A and B.
+    """
+    shared = {digit for digit in c_order if all(digit in order for order in orders.values())}
+    rest = [digit for digit in c_order if digit not in shared]
+    own_orders = {name: [digit for digit in order if digit not in shared] for name, order in orders.items()}
+    apart = _divided(c_order, orders, shared) if shared else _around(c_order, orders)
+    apart = apart or _outer(rest, own_orders) or _exchanged(rest, own_orders)
+    return [digit for digit in c_order if digit in shared or digit in apart]
+
+
+def _divided(c_order: list[Digit], orders: Mapping[str, list[Digit]], shared: Set[Digit]) -> list[Digit]:
+    """Returns the digits that one operand alone has, but for the most that lie next to each other, where C or the
+    operand has digits of the batch between them: such as the heads of queries outside of those that the keys have too,
+    where each of these is repeated (`h mod 4`). None where both operands have some, or where the matrices are so small
+    that one large matmul of a copied operand or result is faster.
+
+    Args:
+        c_order: the digits of C, outermost first.
+        orders: those of A and B.
+        shared: those of the batch.
+    """
+    batches = []
+    for order in orders.values():
+        own = [digit for digit in c_order if digit in order and digit not in shared]
+        groups: list[list[Digit]] = []
+        for digit in own:
+            before = groups[-1][-1] if groups else digit
+            is_next = all(not shared & {*_between(item, before, digit)} for item in (c_order, order))
+            if groups and is_next:
+                groups[-1].append(digit)
+            else:
+                groups.append([digit])
+        if len(groups) > 1:
+            kept = max(groups, key=extent)
+            is_large = extent(kept) >= _least([digit for digit in c_order if digit not in shared], order)
+            batches.append([digit for digit in own if digit not in kept] if is_large else [])
+    return batches[0] if len(batches) == 1 else []
+
+
+def _between(order: Sequence[Digit], one: Digit, other: Digit) -> Sequence[Digit]:
+    """Returns the digits between two digits of an order."""
+    first, last = sorted((order.index(one), order.index(other)))
+    return order[first + 1 : last]
+
+
+def _around(c_order: list[Digit], orders: Mapping[str, list[Digit]]) -> list[Digit]:
+    """Returns the outermost digits of C, of one operand, that the other operand's are behind, before more of its
+    own."""
+    owners = ["A" if digit in orders["A"] else "B" for digit in c_order]
     runs = [owner for number, owner in enumerate(owners) if number == 0 or owner != owners[number - 1]]
     if len(runs) != 3:
         return []

@@ -175,7 +175,8 @@ def _apart(
 ) -> Matrix | None:
     """Returns an operand of a batch that is not outermost, such as rows of all matrices: matrices with a row pitch, of
     16-bit elements, which all pipelines that read parts of buffers read in either layout, or of any elements where the
-    contraction is for those that read all. None for others.
+    contraction is for those that read all. Those also read a matrix for several matmuls, with a stride of 0. None for
+    others.
 
     Args:
         view: the operand.
@@ -185,8 +186,10 @@ def _apart(
     """
     assert view.place is not None  # it is an argument
     bits, place = bits_of_name(str(view.stored)), view.window or whole_of(order)
-    if not batch or (bits != _READ_BITS and not is_strided) or {*order} != {*batch, *rows, *columns}:
+    own = [digit for digit in batch if digit in order]
+    if not own or (not is_strided and (bits != _READ_BITS or own != batch)) or {*order} != {*own, *rows, *columns}:
         return None
+    place = place.repeated([digit for digit in batch if digit not in order])
     runs = place.runs(batch)
     if len(runs) > (_MAX_BATCH if is_strided else 1):
         return None

@@ -62,6 +62,14 @@ class Part:
         """
         return Part(self.offset, tuple((copies[digit], stride) for digit, stride in self.flat().items()))
 
+    def repeated(self, digits: Sequence[Digit]) -> Part:
+        """Returns the same part for each value of further digits.
+
+        Args:
+            digits: none of the part.
+        """
+        return Part(self.offset, (*self.strides, *((digit, 0) for digit in digits)))
+
     def laid_out(self, groups: Sequence[Sequence[Digit]]) -> tuple[int, tuple[int, ...]] | None:
         """Returns the offset, and a stride for each group of digits; None where a group's digits are not adjacent in
         memory, or the elements of the last group.

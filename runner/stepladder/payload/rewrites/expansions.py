@@ -23,6 +23,7 @@ from stepladder.payload.rewrites import (
     lowered_ops,
     parallel_loops,
     propagated_extrema,
+    repeated_parts,
     returned_buffers,
     scalar_functions,
     scatters,
@@ -60,6 +61,7 @@ _REWRITES = (
     lowered_ops.lower,
     gathers.lower,
     scatters.lower,
+    repeated_parts.repeat,
     # Contractions multiply and add elements that they read, indexed by their loops.
     computed_factors.separate,
     grouped_loops.split,

@@ -223,8 +223,9 @@ def _parameter(operand: ir.Value, launch: ir.Operation, workspaces: list[ir.Valu
             return Parameter(number, _tensor_map(create), shape=shape, window=window_of(matrix), is_early=is_early)
         view = defining_op(buffer)
         if buffer in workspaces:
-            shape = tuple(ir.MemRefType(defining_op(create.operands[0]).operands[0].type).shape)
-            return Parameter(workspaces.index(buffer), _tensor_map(create), True, shape)
+            matrix = defining_op(create.operands[0]).operands[0]
+            shape = tuple(ir.MemRefType(matrix.type).shape)
+            return Parameter(workspaces.index(buffer), _tensor_map(create), True, shape, window_of(matrix))
         if view.name == "memref.subview" and view.operands[0] in workspaces:
             shape = tuple(ir.MemRefType(buffer.type).shape)
             return Parameter(workspaces.index(view.operands[0]), _tensor_map(create), True, shape)

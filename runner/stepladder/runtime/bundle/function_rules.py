@@ -86,9 +86,12 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
         for role, (_, _, access) in expected.items():
             if access != "read":
                 note_written(manifest, launch.operands[role], written)
-                taken |= {aliases[number] for number in [launch.operands[role]] if number in aliases}
+                home = homes.get(launch.operands[role], launch.operands[role])
+                taken |= {aliases[home]} if home in aliases else set()
     missing = [
-        buffer.name for number, buffer in manifest.of_kind("result") if not is_written(manifest, number, written)
+        buffer.name
+        for number, buffer in manifest.of_kind("result")
+        if not is_written(manifest, number, written) and aliases.get(number) not in taken  # the rest stays as it is
     ]
     if missing:
         raise fields.error("launches", f"must write {missing[0]}, got no launch that does")
@@ -100,13 +103,13 @@ def _check_parts(manifest: FunctionManifest, fields: Fields) -> None:
     matmuls = [launch for launch in manifest.launches if launch.kernel is None or launch.grouped]
     matmul_operands = {number for launch in matmuls for number in launch.operands.values()}
     inputs = {item.number: item for kind in ("argument", "constant") for _, item in manifest.of_kind(kind)}
-    results = {item.number: item for _, item in manifest.of_kind("result") if item.aliases is None}
+    results = {item.number: item for _, item in manifest.of_kind("result")}
     for place, (part, item) in enumerate(zip(manifest.buffers, fields.objects("buffers"))):
         if part.kind not in _PARTS:
             continue
         version, name, wholes = {
             "part": (SCHEMA_VERSION_PARTS, "an argument or a constant", inputs),
-            "result_part": (SCHEMA_VERSION_PLACED, "a result in memory of its own", results),
+            "result_part": (SCHEMA_VERSION_PLACED, "a result", results),
         }[part.kind]
         if manifest.schema_version < version:
             raise item.error("kind", f"is '{part.kind}', which requires schema_version {version}")

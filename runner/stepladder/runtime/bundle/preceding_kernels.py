@@ -176,15 +176,20 @@ def check_launch(kernel: FrontKernel | PlainKernel, target_name: str, fields: Fi
 def _check_descriptor(
     manifest: Manifest, role: str, shape: tuple[int, ...], strides: tuple[int, ...], fields: Fields
 ) -> None:
-    """Checks that a descriptor stays inside of a workspace, whose row pitch TMA takes."""
+    """Checks that a descriptor stays inside of a workspace, whose row pitch TMA takes, or is the part of it that A or B
+    is, of which the matrices of a batch may be elsewhere."""
     workspace = manifest.operand(role)
+    width = element_type(workspace.element_type).bytes
+    windows = (manifest.problem.a_window, manifest.problem.b_window)
+    parts = [window for window in windows if window is not None and window.shape == workspace.shape]
+    if any(strides == tuple(stride * width for stride in part.strides[:-1] if stride) for part in parts):
+        return
     # A matrix of all elements may have other extents than the buffer.
     extents = shape if math.prod(shape) == math.prod(workspace.shape) else workspace.shape
     if len(shape) != len(extents) or any(inner > outer for inner, outer in zip(shape, extents)):
         raise fields.error(
             "shape", f"must be inside of {show(list(extents))}, that of '{role}', got {show(list(shape))}"
         )
-    width = element_type(workspace.element_type).bytes
     pitches = [math.prod(extents[axis:]) * width for axis in range(1, len(extents))]
     if list(strides) != pitches or any(pitch % _PITCH for pitch in pitches):
         raise fields.error(

@@ -108,7 +108,7 @@ def _parse_window(fields: Fields, name: str) -> Window | None:
     if name not in fields.data:
         return None
     item = fields.object(name)
-    shape, strides = item.extents("shape"), item.extents("strides")
+    shape, strides = item.extents("shape"), item.integers("strides")
     return Window(shape, item.integer("offset", 0), strides, item.extents("batch") if "batch" in item.data else ())
 
 

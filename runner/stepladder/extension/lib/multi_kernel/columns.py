@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Rewriter
+from stepladder.extension.lib.multi_kernel.donation import kept_operands
 from stepladder.extension.lib.multi_kernel.stages import EXTENTS, kind_of
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
@@ -76,7 +77,7 @@ def dissolve(body: ir.Block, functions: Iterable[ir.Operation], rewriter: Rewrit
 def _is_written_in_place(call: ir.Operation, stage: ir.Operation, stages: dict[str, ir.Operation]) -> bool:
     """Returns whether kernels of matmuls write the parts that a stage assembles, each of which nothing else reads."""
     types = []
-    for value in call.operands:
+    for value in kept_operands(call, stage):
         source = producer(root := origin(value, TENSOR_VIEWS))
         if source is None or source.name != "func.call" or len(source.results) > 1:
             return False

@@ -32,6 +32,17 @@ def mark_donated(function: ir.Operation, argument: int, result: int | None) -> N
     )
 
 
+def kept_operands(call: ir.Operation, stage: ir.Operation) -> list[ir.Value]:
+    """Returns the operands of a call of a stage, but for those that give their memory to a result.
+
+    Args:
+        call: of the stage.
+        stage: the private function.
+    """
+    marked = donated(stage)
+    return [value for number, value in enumerate(call.operands) if number not in marked]
+
+
 @dataclass(frozen=True)
 class Part:
     """The part of a tensor that an elementwise op replaces.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Rewriter
 from stepladder.extension.lib.multi_kernel.columns import pitches
+from stepladder.extension.lib.multi_kernel.donation import kept_operands
 from stepladder.extension.lib.multi_kernel.stages import ASSEMBLED, EXTENTS, one_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.reshapes import BUFFER_VIEWS
@@ -42,12 +43,15 @@ def placed_parts(payload: ir.Operation, rewriter: Rewriter) -> dict[ir.Operation
         if callee not in stages:
             continue
         begins = list(ir.DenseI64ArrayAttr(stages[callee].attributes[ASSEMBLED]))
-        *roots, root_of_all = [origin(value, BUFFER_VIEWS) for value in call.operands]
+        operands = kept_operands(call, stages[callee])
+        *roots, root_of_all = [origin(value, BUFFER_VIEWS) for value in operands]
         allocs = [
             op for op in map(producer, roots) if op is not None and op.name == "memref.alloc" and op not in places
         ]
-        sizes = [_bytes(value) for value in call.operands]
+        sizes = [_bytes(value) for value in operands]
         is_own = len(set(allocs)) == len(begins) == len(roots) and root_of_all not in roots
+        if len(operands) < len(call.operands):  # the rest is in the memory of an argument, which the result takes
+            is_own = is_own and producer(root_of_all) is None
         if is_own and [_bytes(root) for root in roots] == sizes[:-1] and _bytes(root_of_all) == sizes[-1]:
             strides = _pitches(call, stages[callee], roots)
             places |= {alloc: Placed(root_of_all, begin, item) for alloc, begin, item in zip(allocs, begins, strides)}

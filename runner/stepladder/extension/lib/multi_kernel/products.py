@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.multi_kernel.argument_parts import SLICE, offset_within, part_of
 from stepladder.extension.lib.multi_kernel.stages import (
@@ -19,8 +20,9 @@ from stepladder.extension.lib.multi_kernel.stages import (
 )
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
-from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.linalg_ops import axis_loops, indexing_maps
 from stepladder.mlir.reshapes import TENSOR_VIEWS
+from stepladder.mlir.reshapes import groups_of as reshape_groups
 from stepladder.mlir.slices import numbers_of
 from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.mlir.types import element_of, is_fp8
@@ -184,7 +186,7 @@ def layout_sources(op: ir.Operation, values: Sequence[ir.Value], *, columns: boo
     Args:
         op: the one that takes the values.
         values: to follow; operands of `op`.
-        columns: whether slices of columns are views too, whose rows have the pitch of the tensor.
+        columns: whether slices that kernels read as parts of their operands are views too, such as columns.
     """
     layout_ops: list[ir.Operation] = []
     pending = list(values)
@@ -192,20 +194,34 @@ def layout_sources(op: ir.Operation, values: Sequence[ir.Value], *, columns: boo
         source = producer(pending.pop())
         if source is None or source.block != op.block or source in layout_ops:
             continue
-        if is_layout(source) or (columns and _is_of_columns(source)):
+        if is_layout(source) or (columns and _is_windowed(source)):
             layout_ops.append(source)
             pending.append(source.operands[0])
     return layout_ops
 
 
-def _is_of_columns(op: ir.Operation) -> bool:
-    """Returns whether an op takes columns of a tensor, at a static place: elements that are apart in memory."""
+def _is_windowed(op: ir.Operation) -> bool:
+    """Returns whether an op takes a part of a tensor at a static place that a kernel reads as a part of its operand:
+    elements that are apart in memory, or of a tensor that another kernel computes, and that one op reads: those of
+    several are copied once, for pairs too. On other parts, those of arguments, a kernel is launched."""
     if op.name != SLICE:
         return False
     source_type = ir.RankedTensorType(op.operands[0].type)
     offsets, sizes, steps = numbers_of(op)
     is_static = source_type.has_static_shape and ir.ShapedType.get_dynamic_size() not in (*offsets, *sizes)
-    return is_static and set(steps) == {1} and offset_within(op, source_type) is None
+    if not is_static or set(steps) != {1}:
+        return False
+    if offset_within(op, source_type) is None:
+        return True
+    return not part_of(op.results[0], is_multiplied=True) and _is_read_once(op)
+
+
+def _is_read_once(op: ir.Operation) -> bool:
+    """Returns whether one op reads what an op makes, maybe through views of it."""
+    users = users_of(op.results[0])
+    while len(users) == 1 and users[0].name in TENSOR_VIEWS:
+        users = users_of(users[0].results[0])
+    return len(users) == 1
 
 
 def is_layout(op: ir.Operation) -> bool:
@@ -218,6 +234,37 @@ def is_layout(op: ir.Operation) -> bool:
         return True
     is_copy = is_elementwise(op) and len(op.operands) == 2
     return is_copy and set(inner_ops(op)) <= {*_WIDER, "linalg.yield"}
+
+
+def axes_read(op: ir.Operation) -> list[int | None] | None:
+    """Returns the axis of its operand that an op reads along each axis of its result, None for copies; None for an op
+    that does more than to transpose and to repeat.
+
+    Args:
+        op: any op.
+    """
+    if op.name == "linalg.transpose":
+        return list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
+    if op.name == "tensor.expand_shape":  # by axes of one element, along which another op repeats
+        shape = ir.RankedTensorType(op.results[0].type).shape
+        longer = [[axis for axis in group if shape[axis] > 1] for group in reshape_groups(op)]
+        if any(len(group) != 1 for group in longer):
+            return None
+        return [next((at for at, group in enumerate(longer) if axis in group), None) for axis in range(len(shape))]
+    if op.name != "linalg.broadcast" and (op.name != "linalg.generic" or not _copies(op)):
+        return None
+    read, written = indexing_maps(op)
+    if written != ir.AffineMap.get_identity(written.n_dims):
+        return None
+    loops = axis_loops(read)
+    return [loops.index(loop) if loop in loops else None for loop in range(written.n_dims)]
+
+
+def _copies(op: ir.Operation) -> bool:
+    """Returns whether a linalg op yields its one operand."""
+    block = op.regions[0].blocks[0]
+    (end, *others) = operations_of(block)
+    return len(op.operands) == 2 and len(op.results) == 1 and not others and end.operands[0] == block.arguments[0]
 
 
 def dequantizing_ops(value: ir.Value) -> list[ir.Operation]:
@@ -281,7 +328,7 @@ def smallest(product: ir.Operation, *, columns: bool = True) -> tuple[list[ir.Op
     a, b, *outputs = product.operands
     first: StepladderError | None = None
     attempts = [(values, False) for values in ([a, b, *outputs], [b, *outputs], [a, *outputs], outputs, [])]
-    if columns and any(map(_is_of_columns, layout_sources(product, [a, b], columns=True))):
+    if columns and any(map(_is_windowed, layout_sources(product, [a, b], columns=True))):
         attempts = [(values, True) for values, _ in attempts[:3]] + attempts
     for values, slices in attempts:
         ops = with_producers([product, *layout_sources(product, values, columns=slices)], STARTS)
