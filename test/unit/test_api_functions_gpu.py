@@ -80,6 +80,22 @@ def test_buffers_that_are_read_and_written_are_changed(torch: ModuleType) -> Non
         close(held, start.double() + calls * (a.double() @ b.double()), 1e-5)
 
 
+def test_buffers_that_are_changed_in_their_place_or_as_copies(torch: ModuleType) -> None:
+    from test_functions_in_python import DOUBLED
+
+    function = stepladder.compile(DOUBLED)
+    a, b, c, d = (random(torch, *shape, dtype=torch.float16) for shape in ((8, 16), (16, 8), (8, 8), (8, 8)))
+    wanted = 2 * c, (a.float() @ b.float()).half() + d
+    for _ in range(20):  # at last as a graph
+        held, apart = (c.clone(), d.clone()), (torch.empty_like(c), torch.empty_like(d))
+        function(a, b, *held, out=apart)
+        assert torch.equal(held[0], c) and torch.equal(apart[0], wanted[0])
+        close(apart[1], wanted[1])
+        assert function(a, b, *held)[0] is held[0]
+        assert torch.equal(held[0], wanted[0])
+        close(held[1], wanted[1])
+
+
 @pytest.mark.parametrize("target", ["sm_80", ""])
 def test_merged_heads(torch: ModuleType, target: str) -> None:
     text = (Path(__file__).parents[1] / "inputs" / "payloads" / "merged_heads.mlir").read_text()

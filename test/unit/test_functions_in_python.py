@@ -1,5 +1,6 @@
 """Functions with several matmuls, called on arrays by the Python interface."""
 
+import operator
 import shutil
 from pathlib import Path
 
@@ -164,6 +165,39 @@ def test_a_buffer_that_is_read_and_written_is_changed(tmp_path: Path) -> None:
     np.testing.assert_array_equal(apart, a @ b + c)
     with pytest.raises(stepladder.ArgumentError, match="argument 'out' is missing: the function reads it"):
         function(a, b)
+
+
+# A buffer that an elementwise op changes in its place.
+DOUBLED = """func.func @f(%a: memref<8x16xf16>, %b: memref<16x8xf16>, %c: memref<8x8xf16>, %d: memref<8x8xf16>) {
+  linalg.matmul ins(%a, %b : memref<8x16xf16>, memref<16x8xf16>) outs(%d : memref<8x8xf16>)
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      outs(%c : memref<8x8xf16>) {
+  ^bb0(%x: f16):
+    %sum = arith.addf %x, %x : f16
+    linalg.yield %sum : f16
+  }
+  return
+}
+"""
+
+
+def test_a_buffer_that_is_changed_in_its_place_or_as_a_copy() -> None:
+    function = stepladder.compile(DOUBLED, device="emulator", target="sm_80")
+    assert isinstance(function, stepladder.Function)
+    assert (function.in_place, function.updated) == ({0: 2}, {0: 2, 1: 3})
+    rng = np.random.default_rng(0)
+    a, b, c, d = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((8, 16), (16, 8), (8, 8), (8, 8)))
+    wanted = 2 * c, a.astype(np.float64) @ b + d
+    held, apart = (c.copy(), d.copy()), (np.empty_like(c), np.empty_like(d))
+    function(a, b, *held, out=apart)
+    np.testing.assert_array_equal(held, (c, d))
+    np.testing.assert_array_equal(apart, wanted)
+    assert all(map(operator.is_, function(a, b, *held), held))
+    np.testing.assert_array_equal(held, wanted)
+    overlapping = np.empty((9, 8), np.float16)
+    overlapping[:8] = c
+    with pytest.raises(stepladder.ArgumentError, match="overlaps"):
+        function(a, b, overlapping[:8], d, out=(overlapping[1:], d))
 
 
 def test_a_buffer_that_is_written_follows_the_others() -> None:

@@ -212,12 +212,13 @@ class Function:
     def _check_overlaps(self, views: Sequence[View], outs: Sequence[View]) -> None:
         """Raises ArgumentError where a result overlaps another array in memory, other than the one that it replaces."""
         for number, (item, view) in enumerate(zip(self.outputs, outs)):
-            replaced = self.in_place.get(number)
+            replaced, updated = self.in_place.get(number), self.updated.get(number)
             if replaced is not None and views[replaced].address != view.address:
-                raise ArgumentError(
-                    f"argument '{item.name}' must be '{self.inputs[replaced].name}', whose memory it takes"
-                )
-            updated = self.updated.get(number)
+                if updated != replaced:
+                    raise ArgumentError(
+                        f"argument '{item.name}' must be '{self.inputs[replaced].name}', whose memory it takes"
+                    )
+                replaced = None  # a copy of the array takes its place
             if updated is not None and views[updated].address == view.address:
                 replaced = updated
             apart = [place for place in range(len(views)) if place != replaced]
@@ -233,8 +234,14 @@ class Function:
         """Launches the function on a stream, and returns the addresses that it was launched on.
 
         Kernels read the memory of an array that the call changes while they write the result, which is therefore
-        written to a new array and copied afterwards, unless it takes the memory of the array.
+        written to a new array and copied afterwards, unless it takes the memory of the array. Then another array for
+        the result is given the content of that one, and takes its place.
         """
+        inputs = list(views)
+        for number, place in self.in_place.items():
+            if outs[number].address != views[place].address:
+                copy_onto(prepared.gpu, outs[number], views[place], bytes_of(self.outputs[number]), on)
+                inputs[place] = outs[number]
         updated = {view.address for place, view in enumerate(views) if place in self.updated.values()}
         buffers = [
             empty_like(view, item.type, item.shape, stream)
@@ -242,7 +249,7 @@ class Function:
             else view
             for number, (item, view) in enumerate(zip(self.outputs, outs))
         ]
-        addresses = tuple(view.address for view in (*views, *buffers))
+        addresses = tuple(view.address for view in (*inputs, *buffers))
         prepared.launch(addresses, on)
         for item, view, new in zip(self.outputs, outs, buffers):
             if new is not view:
