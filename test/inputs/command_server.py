@@ -32,8 +32,12 @@ PROGRAMS = {
     "stepladder": ("stepladder.cli.entry", "stepladder"),
     "stepladder-opt": ("stepladder.cli.entry", "stepladder_opt"),
     "FileCheck": ("filecheck.main", "main"),
+    "parse": ("script_arguments", "main"),
 }
-START = "import sys; from {} import {} as program; sys.exit(program())"
+START = (
+    f"import sys; sys.path.append({os.path.dirname(os.path.abspath(__file__))!r}); "
+    "from {} import {} as program; sys.exit(program())"
+)
 MODULES = (
     "filecheck.main",
     "stepladder.cli.opt",

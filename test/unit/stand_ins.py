@@ -9,7 +9,6 @@ appended to, and STAND_IN_PLACE, where the command stands.
 """
 
 import argparse
-import importlib
 import os
 import re
 import shutil
@@ -44,7 +43,8 @@ def install(folder: Path, programs: Iterable[str]) -> Path:
 
 def _script_of(program: str) -> str:
     """Returns the script of a program's stand-in: the project's need no packages, which Python takes long to find."""
-    return f'"{_HERE}"' if program in _PROGRAMS else f'-S "{_HERE.with_name("stand_in_project.py")}"'
+    is_own = program in _PROGRAMS and not program.startswith("python")
+    return f'"{_HERE}"' if is_own else f'-S "{_HERE.with_name("stand_in_project.py")}"'
 
 
 def _project(checkout: Path) -> dict:
@@ -97,12 +97,6 @@ def _python(_: str, arguments: list[str]) -> int:
     if arguments[:2] == ["-m", "venv"]:
         venv.EnvBuilder().create(arguments[2])
         install(Path(arguments[2], "bin"), ENVIRONMENT)
-        return 0
-    if arguments and arguments[0].endswith(".py"):
-        _need("measurement")
-        path = Path(arguments[0]).resolve()
-        sys.path.insert(0, str(path.parent))
-        importlib.import_module(path.stem).make_parser().parse_args(arguments[1:])
         return 0
     return _run(sys.executable, *arguments)
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import sources
+from sources import PACKAGE
+
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = ROOT / "runner"
-PACKAGE = RUNNER / "stepladder"
 MAX_LINES = 400
 MAX_ENTRIES = 12
 
@@ -42,10 +44,9 @@ def module_name(path: Path) -> str:
 MODULES = {module_name(path): path for path in PACKAGE.rglob("*.py")}
 
 
-@functools.cache
 def trees() -> dict[str, ast.Module]:
     """Returns the parsed modules; when a test asks for them, since each process that runs tests imports this file."""
-    return {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
+    return {name: sources.trees()[path] for name, path in MODULES.items()}
 
 
 def is_for_types(node: ast.AST) -> bool:

@@ -2,14 +2,13 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
-import stepladder
+import sources
+from sources import PACKAGE
 from stepladder.runtime.resources import transforms_dir
 
-PACKAGE = Path(stepladder.__file__).parent
 PAGE = transforms_dir().parent / "docs" / "architecture.md"
 pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="not a checkout")
 
@@ -25,7 +24,7 @@ def imported(package: str) -> dict[str, str]:
     """Returns package -> a file of `package` that imports it; imports for type checkers do not count."""
     found: dict[str, str] = {}
     for path in sorted((PACKAGE / package).rglob("*.py")):
-        tree = ast.parse(path.read_text())
+        tree = sources.trees()[path]
         for_types = {
             id(inner)
             for node in ast.walk(tree)

@@ -224,3 +224,25 @@ def test_releases_of_a_block_at_an_address_are_one_record() -> None:
     assert {record.scope: record[3].tolist() for record in records.values()} == {"gpu": [4, 0], "sys": [2, 0]}
     order.release(fiber, 0, "global", 64, "cta", is_relaxed=False, replaces=True)
     assert [record.scope for record in machine.published[64].values()] == ["cta"]
+
+
+@pytest.mark.parametrize("how, found", [("", {"race"}), (" atomic monotonic {alignment = 4 : i64}", set())])
+def test_the_first_load_of_a_loop_of_compare_and_exchange(how: str, found: set[str]) -> None:
+    text = kernel(
+        f"""
+      %first = llvm.load %Y{how} : !llvm.ptr -> i32
+      llvm.br ^again(%first : i32)
+    ^again(%old: i32):
+      %new = llvm.add %old, %c1 : i32
+      %pair = llvm.cmpxchg %Y, %old, %new acq_rel monotonic : !llvm.ptr, i32
+      %value = llvm.extractvalue %pair[0] : !llvm.struct<(i32, i1)>
+      %done = llvm.extractvalue %pair[1] : !llvm.struct<(i32, i1)>
+      llvm.cond_br %done, ^end, ^again(%value : i32)
+    ^end:
+      llvm.return""",
+        element="i32",
+    )
+    y, outcome = run(text, X)
+    assert y is not None and y[0] == 63  # from -1 on
+    assert kinds(outcome) == found
+    assert all("atomic monotonic" in finding.notes[-1] for finding in outcome.findings)

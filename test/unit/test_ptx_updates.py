@@ -128,3 +128,38 @@ AGAIN:
     assert found[:2].tolist() == [64 - 16, 6]
     assert set(found[2:].tolist()) == {5, 6}
     assert 14 <= (found[2:] == 5).sum() <= 16
+
+
+@pytest.mark.parametrize("place", ["global", "shared"])
+@pytest.mark.parametrize("load, is_strong", [("ld", False), ("ld.relaxed.gpu", True), ("ld.volatile", True)])
+def test_the_first_load_of_a_loop_of_compare_and_exchange(load: str, is_strong: bool, place: str) -> None:
+    """The count is right in any case; a plain load is a race, and a note says what is none."""
+    address = {"global": "[%Y]", "shared": "[number]"}[place]
+    _, outcome = run(
+        kernel(
+            f"""
+  setp.eq.u32 %p1, %t, 0;
+  @%p1 st.{place}.u32 {address}, 0;
+  bar.sync 0;
+  {load}.{place}.u32 %r1, {address};
+AGAIN:
+  mov.b32 %r2, %r1;
+  add.u32 %r3, %r2, 1;
+  atom.{place}.cas.b32 %r1, {address}, %r2, %r3;
+  setp.ne.u32 %p2, %r1, %r2;
+  @%p2 bra AGAIN;""",
+            shared=".shared .b32 number;",
+        )
+    )
+    if is_strong:
+        assert not outcome.findings
+        return
+    assert kinds(outcome) == {"race"}
+    notes = [note for finding in outcome.findings for note in finding.notes if "ld.relaxed" in note]
+    assert len(notes) == len(outcome.findings)
+
+
+def test_other_races_have_no_note_on_loads() -> None:
+    _, outcome = run(kernel("  atom.global.add.u32 %r2, [%Y], 1;\n  ld.global.u32 %r1, [%Y];"))
+    assert kinds(outcome) == {"race"}
+    assert not any("ld.relaxed" in note for finding in outcome.findings for note in finding.notes)

@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -193,6 +194,22 @@ def test_a_pipeline_that_is_loaded_again_is_the_same(monkeypatch: pytest.MonkeyP
             assert again.module.operation.get_asm(enable_debug_info=True) == text
             assert (again.steps, again.derived, again.whole_function) == (old.steps, old.derived, old.whole_function)
             assert set(again.knobs) == {op.attributes["name"].value for op in knob_ops(again)}
+
+
+def test_the_module_of_a_pipeline_is_read_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the context that the pipeline was loaded in; a context without the extension has the error of loading."""
+    read = []
+    module = SimpleNamespace(parse=lambda *arguments: read.append(1) or ir.Module.parse(*arguments))
+    with mlir_context() as context:
+        library.load("wgmma")
+        monkeypatch.setattr(pipeline_cache, "ir", SimpleNamespace(Module=module, Context=ir.Context))
+        pipeline = library.load("wgmma")
+        assert pipeline.knobs and pipeline.steps and not read
+        with mlir_context():
+            assert pipeline.module.context == context
+        assert pipeline.sequence.parent == pipeline.module.operation and len(read) == 1
+    with ir.Context(), ir.Location.unknown(), pytest.raises(StepladderError, match="unregistered dialect"):
+        library.load("wgmma")
 
 
 def test_a_script_that_changes_is_loaded_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,9 @@ file under `steps/`. `library` reads them from the scripts.
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -169,13 +170,12 @@ class Step:
 
 @dataclass
 class Pipeline:
-    """A parsed pipeline, its steps merged into one transform module.
+    """A pipeline, its steps merged into one transform module.
 
     Attributes:
         name: of its named sequence and of its file.
         path: the file that defines it.
-        module: the transform module, which belongs to the MLIR context that it was parsed in.
-        sequence: the pipeline's own named sequence in `module`.
+        parse: returns the transform module and the pipeline's own sequence in it; called when one is first asked for.
         knobs: by name.
         derived: name -> expression, for names that expressions may use beside the knobs.
         steps: in order.
@@ -186,14 +186,27 @@ class Pipeline:
 
     name: str
     path: Path
-    module: ir.Module
-    sequence: ir.Operation
+    parse: Callable[[], tuple[ir.Module, ir.Operation]] = field(repr=False, compare=False)
     knobs: dict[str, Knob]
     derived: dict[str, str]
     steps: list[Step] = field(default_factory=list)
     whole_function: bool = False
     program_step: str | None = None
     program_knobs: dict[str, str] = field(default_factory=dict)
+
+    @functools.cached_property
+    def _parsed(self) -> tuple[ir.Module, ir.Operation]:
+        return self.parse()
+
+    @property
+    def module(self) -> ir.Module:
+        """The transform module, which belongs to the MLIR context that the pipeline was loaded in."""
+        return self._parsed[0]
+
+    @property
+    def sequence(self) -> ir.Operation:
+        """The pipeline's own named sequence in `module`."""
+        return self._parsed[1]
 
     def step(self, name: str) -> Step:
         """Returns the step called `name`.

@@ -158,7 +158,7 @@ def _parse(path: Path, parsed: dict[Path, ir.Module]) -> Pipeline:
         )
     knobs = {knob.name: knob for knob in map(_read_knob, walk(sequence, "transform.tune.knob"))}
     script_attributes.check_pipeline(sequence, path.stem)
-    pipeline = Pipeline(path.stem, path, module, sequence, knobs, _texts(sequence, "derived"))
+    pipeline = Pipeline(path.stem, path, lambda: (module, sequence), knobs, _texts(sequence, "derived"))
     pipeline.whole_function = "whole_function" in sequence.attributes
     if "program_step" in sequence.attributes:
         pipeline.program_step = ir.StringAttr(sequence.attributes["program_step"]).value

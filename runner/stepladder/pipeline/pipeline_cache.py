@@ -1,7 +1,8 @@
 """Pipelines that this process has loaded, so that it parses and merges the scripts of a pipeline once.
 
 A pipeline belongs to an MLIR context, and a run writes into its module. What is kept is therefore the module as
-bytecode, with the locations, and the description of the pipeline, which holds no MLIR.
+bytecode, with the locations, and the description of the pipeline, which holds no MLIR. Most of those that load a
+pipeline ask for its knobs and its steps only: the bytecode is read when a module is first asked for.
 
 A pipeline depends on the scripts of the package and, where it is a user's, on those in the folders where its steps are
 searched: a new file there may come before one of the package. Scripts of a user are also compared by their content,
@@ -110,14 +111,20 @@ def find(path: Path, state: _State) -> Pipeline | None:
     try:
         if _contents(entry.contents) != entry.contents:
             return None
-        module = ir.Module.parse(entry.bytecode)
-    except (OSError, ir.MLIRError):  # a file, or a context without the extension: loading has the better error
+    except OSError:  # loading has the better error
         return None
+    context = ir.Context.current
+    if not all(context.is_registered_operation(op.OPERATION_NAME) for it in dialects() for op in it.operations[:1]):
+        return None  # a context without the extension: loading has the better error here too
+
+    def parse() -> tuple[ir.Module, ir.Operation]:
+        module = ir.Module.parse(entry.bytecode, context)
+        return module, sequences_by_name(module)[path.stem]
+
     return Pipeline(
         path.stem,
         path,
-        module,
-        sequences_by_name(module)[path.stem],
+        parse,
         dict(entry.knobs),
         dict(entry.derived),
         list(entry.steps),

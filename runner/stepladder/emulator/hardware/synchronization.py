@@ -349,10 +349,11 @@ def note_remote(fiber: Fiber, op: Instruction, block: np.ndarray, description: s
         description: what they do there, for messages.
     """
     group = fiber.group
-    for lane in fiber.lanes:
-        if block[lane] != group.block_of_lane[lane]:
-            warp = int(group.warp_of_lane[lane])
-            note_actor(group, op, int(block[lane]), warp, f"{group.warp_name(warp)} {description} of another block")
+    other = fiber.lanes[block[fiber.lanes] != group.block_of_lane[fiber.lanes]]
+    # Names are for a warp and a block once: this runs for each access, and hardly ever is one of them reported.
+    for pair in np.unique(block[other] * group.warps + group.warp_of_lane[other]):
+        of_block, warp = divmod(int(pair), group.warps)
+        note_actor(group, op, of_block, warp, f"{group.warp_name(warp)} {description} of another block")
 
 
 def note_actor(group: Group, op: Instruction, block: int, actor: int, description: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -68,7 +68,14 @@ class Findings:
     left_out: int = 0
     explain: Callable[[str, Instruction | None], list[str]] | None = None
 
-    def add(self, kind: str, message: str, op: Instruction | None = None, other: Instruction | None = None) -> None:
+    def add(
+        self,
+        kind: str,
+        message: str,
+        op: Instruction | None = None,
+        other: Instruction | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
         """Adds a finding about an instruction, and the one that it conflicts with.
 
         Args:
@@ -76,6 +83,7 @@ class Findings:
             message: what happens; the text of the first of its kind at an instruction is kept.
             op: the instruction, or None for what no instruction does.
             other: the one that it conflicts with.
+            notes: that follow those of `explain`.
         """
         key = kind, op.number if op is not None else message, other.number if other is not None else -1
         if key in self.by_key:
@@ -90,7 +98,7 @@ class Findings:
                 op.location if op is not None else "",
                 other.name if other is not None else "",
                 other.location if other is not None else "",
-                notes=[] if self.explain is None else self.explain(message, op),
+                notes=[*([] if self.explain is None else self.explain(message, op)), *notes],
             )
 
     def __iter__(self) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.memory import lone_arrivals
+from stepladder.emulator.memory import exchanged, lone_arrivals
 from stepladder.emulator.memory.clocks import Clocks
 from stepladder.emulator.memory.findings import Findings
 from stepladder.emulator.memory.touches import Touch
@@ -117,7 +117,8 @@ class Reports(Clocks):
             op: the instruction.
             other: the number of the instruction that it conflicts with; -1 for none.
         """
-        self.findings.add(kind, message, op, self.instructions[other] if other >= 0 else None)
+        conflicting = self.instructions[other] if other >= 0 else None
+        self.findings.add(kind, message, op, conflicting, exchanged.notes(op, conflicting) if kind == "race" else ())
 
     def race(self, op: Instruction, touch: Touch, first: int, verb: str, did: str, actor: int, by: int) -> None:
         """Adds the finding that nothing orders two accesses.
