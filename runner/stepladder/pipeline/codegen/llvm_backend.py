@@ -72,6 +72,8 @@ def to_ptx(llvm_ir: str, chip: str, library: str | None = None) -> str:
         _link(module, library)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
+    # Vectors are those of the IR; the vectorizer of loops fails an assertion for some loops over f16.
+    options.loop_vectorization = False
     # Copies of a loop around wgmma cost registers, of which accumulators take most.
     options.loop_unrolling = "wgmma.mma_async" not in llvm_ir
     builder = llvm.create_pass_builder(machine, options)
