@@ -1,7 +1,6 @@
 // A thread computes an element of an elementwise op, of any number of axes, or as many as are 16 bytes where there are
-// many. A warp computes one of a sum along the innermost
-// axis, in f32. A thread computes one of a sum along another axis, of which neighbours read neighbours. A result that
-// nothing initializes, and several ops, are refused.
+// many. A warp computes one of a sum along the innermost axis, in f32, or neighbours of a few sums along another axis. A
+// result that nothing initializes, and several ops, are refused.
 //
 // RUN: %stepladder-opt %s --pipeline %transforms/functions/elementwise.mlir --step distribute_elements --split-input-file \
 // RUN:   --verify-diagnostics | FileCheck %s
@@ -239,19 +238,70 @@ func.func @rows(%x: memref<10x100xf16>, %y: memref<10xf16>) {
 
 // -----
 
+// A warp reduces two columns: each lane folds every 32nd row of them, by vectors, and then the lanes their results.
+//
 // CHECK-LABEL: func.func @columns(
-// CHECK: memref.load %begin[
-// CHECK: scf.for %{{.*}} = %c0 to %c100 step %c1 iter_args
-// CHECK: memref.load %x[
-// CHECK: arith.maximumf
-// CHECK-NOT: gpu.shuffle
-// CHECK: memref.store
+// CHECK: arith.cmpi ult, %{{.*}}, %c5 : index
+// CHECK: [[lanes:%.+]]:2 = scf.for %[[row:.+]] = %{{.*}} to %c100 step %c32 iter_args([[first:%.+]] = %{{.*}}, [[second:%.+]] = %
+// CHECK: [[pair:%.+]] = vector.load %x[%[[row]], %{{.*}}] {alignment = 8 : i64} : memref<100x10xf32>, vector<2xf32>
+// CHECK: [[x:%.+]] = vector.extract [[pair]][0]
+// CHECK: arith.maximumf [[first]], [[x]]
+// CHECK: [[y:%.+]] = vector.extract [[pair]][1]
+// CHECK: arith.maximumf [[second]], [[y]]
+// CHECK: gpu.shuffle xor [[lanes]]#0
+// CHECK: gpu.shuffle xor [[lanes]]#1
+// CHECK: arith.cmpi eq, %{{.*}}, %c0
+// CHECK-COUNT-2: memref.load %begin[
+// CHECK: vector.store %{{.*}}, %y[{{.*}}] {alignment = 8 : i64} : memref<10xf32>, vector<2xf32>
 #all = affine_map<(i, j) -> (i, j)>
 #column = affine_map<(i, j) -> (j)>
 func.func @columns(%x: memref<100x10xf32>, %begin: memref<10xf32>, %y: memref<10xf32>) {
   memref.copy %begin, %y : memref<10xf32> to memref<10xf32>
   linalg.generic {indexing_maps = [#all, #column], iterator_types = ["reduction", "parallel"]}
       ins(%x : memref<100x10xf32>) outs(%y : memref<10xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.maximumf %in, %out : f32
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+// A thread reduces one of many columns, whose neighbours read neighbours, and one of a few rows.
+//
+// CHECK-LABEL: func.func @many_columns(
+// CHECK: memref.load %begin[
+// CHECK: scf.for %{{.*}} = %c0 to %c32 step %c1 iter_args
+// CHECK: memref.load %x[
+// CHECK: arith.maximumf
+// CHECK-NOT: gpu.shuffle
+// CHECK: memref.store
+#all = affine_map<(i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+func.func @many_columns(%x: memref<32x262144xf32>, %begin: memref<262144xf32>, %y: memref<262144xf32>) {
+  memref.copy %begin, %y : memref<262144xf32> to memref<262144xf32>
+  linalg.generic {indexing_maps = [#all, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<32x262144xf32>) outs(%y : memref<262144xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.maximumf %in, %out : f32
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @few_rows(
+// CHECK: scf.for %{{.*}} = %c0 to %c31 step %c1 iter_args
+// CHECK-NOT: gpu.shuffle
+// CHECK: memref.store
+#all = affine_map<(i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+func.func @few_rows(%x: memref<31x10xf32>, %begin: memref<10xf32>, %y: memref<10xf32>) {
+  memref.copy %begin, %y : memref<10xf32> to memref<10xf32>
+  linalg.generic {indexing_maps = [#all, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<31x10xf32>) outs(%y : memref<10xf32>) {
   ^bb0(%in: f32, %out: f32):
     %v = arith.maximumf %in, %out : f32
     linalg.yield %v : f32

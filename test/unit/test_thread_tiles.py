@@ -94,3 +94,49 @@ def test_drawn_transposes(seed: int) -> None:
 )
 def test_sums_with_a_transposed_operand(sizes: list[int], axes: list[list[int]]) -> None:
     _check(sizes, [*axes, list(range(len(sizes)))], "f16", np.random.default_rng(0))
+
+
+_FOLDS = {
+    "arith.addf": ("f32", "0.0", np.sum),
+    "arith.maximumf": ("f16", "0xFC00", np.max),
+    "arith.mulf": ("f32", "1.0", np.prod),
+    "arith.addi": ("i32", "0", np.sum),
+    "arith.maxsi": ("i32", "-2147483648", np.max),
+}
+
+
+@pytest.mark.parametrize("seed", sample(range(60), 5))
+def test_drawn_reductions_of_columns(seed: int) -> None:
+    """Along one or two axes outside of the innermost, which lanes of warps share, or a thread reduces."""
+    generator = np.random.default_rng(seed)
+    fold = str(generator.choice(list(_FOLDS)))
+    element, start, reduce = _FOLDS[fold]
+    outer = [int(size) for size in generator.choice([1, 3, 20, 33, 64, 100], int(generator.integers(1, 3)))]
+    shape = [*outer, int(generator.choice([1, 2, 5, 8, 12, 20]))]
+    kept = [axis for axis in range(len(shape)) if axis and generator.random() < 0.5] or [len(shape) - 1]
+    kept = sorted({*kept, len(shape) - 1})
+    loops = [f"d{axis}" for axis in range(len(shape))]
+    result = _type([shape[axis] for axis in kept], element)
+    kinds = ", ".join('"parallel"' if axis in kept else '"reduction"' for axis in range(len(shape)))
+    text = f"""func.func @reduce(%x: {_type(shape, element)}) -> {result} {{
+  %start = arith.constant {start} : {element}
+  %empty = tensor.empty() : {result}
+  %begin = linalg.fill ins(%start : {element}) outs(%empty : {result}) -> {result}
+  %r = linalg.generic {{indexing_maps = [affine_map<({", ".join(loops)}) -> ({", ".join(loops)})>,
+      affine_map<({", ".join(loops)}) -> ({", ".join(loops[axis] for axis in kept)})>], iterator_types = [{kinds}]}}
+      ins(%x : {_type(shape, element)}) outs(%begin : {result}) {{
+  ^bb0(%v: {element}, %so_far: {element}):
+    %n = {fold} %so_far, %v : {element}
+    linalg.yield %n : {element}
+  }} -> {result}
+  return %r : {result}
+}}
+"""
+    function = stepladder.compile(text, target="sm_80", device="emulator")
+    assert isinstance(function, stepladder.Function)
+    low, high = (1, 2) if fold == "arith.mulf" else (-9, 10)
+    array = generator.integers(low, high, shape).astype(_ELEMENTS[element])
+    if fold == "arith.mulf":
+        array[generator.random(shape) < 0.1] = -1
+    axes = tuple(axis for axis in range(len(shape)) if axis not in kept)
+    np.testing.assert_array_equal(function(array), reduce(array, axis=axes))

@@ -6,9 +6,11 @@
 // the memory. Where the operand of another order has another axis innermost (a transpose), a thread loads 4 bytes of
 // each of several of its rows, and stores vectors of 16 bytes to the rows that its columns become; four neighbouring
 // threads store 64 adjacent bytes, and a warp loads whole sectors of the L2 cache. A reduction along the innermost axis
-// takes a warp for each element: neighbouring lanes read neighbouring values, and combine their results by shuffles.
-// f16 and bf16 are accumulated in f32, because a sum of 4096 values in f16 has no accurate digits. Upstream tiles
-// linalg ops to loops of as many dimensions as the op has, of which a grid maps three.
+// takes a warp for each element: neighbouring lanes read neighbouring values, and combine their results by shuffles. A
+// reduction along another axis does so too, for as many neighbours as are 16 bytes, if there are so few results that
+// threads of one each would not saturate the memory. f16 and bf16 are accumulated in f32, because a sum of 4096 values
+// in f16 has no accurate digits. Upstream tiles linalg ops to loops of as many dimensions as the op has, of which a
+// grid maps three.
 //
 // Before:
 //   linalg.generic ... ins(%x : memref<2x4x256xf16>) outs(%y : memref<2x4x256xf16>) { math.tanh }
