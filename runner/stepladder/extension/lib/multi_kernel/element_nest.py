@@ -43,7 +43,17 @@ class _Initial:
 
 
 class ElementNest:
-    """The loops of a `linalg.generic`, and what they compute; ops are created at the current insertion point."""
+    """The loops of a `linalg.generic`, and what they compute; ops are created at the current insertion point.
+
+    Attributes:
+        initializing: fills and copies that initialize the results, which the loops replace.
+
+    Args:
+        generic: on buffers.
+
+    Raises:
+        Refusal: as `tc.distribute_elements`.
+    """
 
     def __init__(self, generic: ir.Operation) -> None:
         self.generic = generic
@@ -165,7 +175,11 @@ class ElementNest:
             store_vector(vector, self.generic.operands[place], *address_of(self.maps[place], loops))
 
     def write(self, threads: int) -> None:
-        """Creates the loops in place of the op."""
+        """Creates the loops in place of the op.
+
+        Args:
+            threads: of a block, a multiple of 32.
+        """
         column_tile = self._column_tile()
         is_for_warps = column_tile is not None or (self._lanes_reduce() and self._is_along_rows())
         tile = column_tile or self._tile()
