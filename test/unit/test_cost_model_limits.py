@@ -216,14 +216,6 @@ def test_elementwise_ops_take_longer_for_elements_that_threads_load_one_by_one()
     assert epilogues.elementwise_time(knobs, ops)[0] < turned[0] < by_tma < from_registers == turned[1]
 
 
-def test_elementwise_ops_take_longer_by_their_instructions_which_ping_pong_hides() -> None:
-    cheap = replace(size(4096, 4096, 4096), has_elementwise=True, elementwise_cost=2)
-    costly = replace(cheap, elementwise_cost=31)
-    schedules = {"schedule": ["cooperative", "pingpong"], "consumer_warpgroups": [2, 1]}
-    together, alone = predicted(costly, **schedules)["epilogue"] - predicted(cheap, **schedules)["epilogue"]
-    assert together > 1.5 * alone > 0
-
-
 def test_elements_of_a_matrix_that_boxes_of_c_or_registers_hold_take_less_time() -> None:
     ops = replace(size(4096, 4096, 256), has_elementwise=True)
     matrix = replace(ops, read_matrices=1.0)

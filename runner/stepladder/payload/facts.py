@@ -61,7 +61,6 @@ FACTS = (
     "b_transposed",
     "has_consumer",
     "has_elementwise",
-    "consumer_cost",
     "has_producer",
     "read_matrices",
     "c_layout",
@@ -118,7 +117,6 @@ def problem_facts(problem: Problem) -> Facts:
         "has_consumer": int(problem.has_epilogue or problem.acc_type != problem.c_type),
         # C that is added before the sums are rounded counts: an elementwise op reads it.
         "has_elementwise": int(problem.has_epilogue or (problem.accumulate and problem.acc_type != problem.c_type)),
-        "consumer_cost": sum(map(_cost, problem.consumers)),
         "has_producer": int(problem.is_prepared),
         "read_matrices": _read_matrices(problem),
         "c_layout": "row",
@@ -222,7 +220,6 @@ def type_facts(module: ir.Module) -> Facts:
     facts: Facts = {
         "has_consumer": int(bool(consumers)),
         "has_elementwise": int(not all(map(rounds, consumers))),
-        "consumer_cost": 0,
         "has_producer": int(bool(producers)),
         "a_transposed": 0,
         "b_transposed": 0,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import sys
 from collections.abc import Iterator, Mapping
@@ -161,7 +160,7 @@ def choices(query: Query, database: Path | None) -> Iterator[Choice]:
     gpu_model = query.found_gpu()
     source = None if query.changes_facts or _is_of_another_form(query) else query.measured.source
     for entry in measured_knobs.near(source, query.problem) if source else []:
-        if entry.is_for(gpu_model.gpu.name) and _holds_with_elementwise(query, entry.knobs):
+        if entry.is_for(gpu_model.gpu.name):
             yield Choice(entry.knobs, Source(MEASURED, f"a measurement on {entry.measured_on} at {entry.describe()}"))
     ranked = rank(query)
     if ranked is None:
@@ -201,43 +200,6 @@ def _is_of_another_form(query: Query) -> bool:
     return ranked is not None and any(
         item.knobs.get(name) == form for item in ranked.first(1) for name, form in forms.items()
     )
-
-
-# Facts of elementwise ops on the product, for a product without.
-_PLAIN: dict[str, Value] = {"has_elementwise": 0, "consumer_cost": 0, "read_matrices": 0}
-# By how much another setting must be predicted to be faster than one that was measured for the product alone.
-_ELEMENTWISE_MARGIN = 0.01
-
-
-def _holds_with_elementwise(query: Query, knobs: Mapping[str, KnobValue]) -> bool:
-    """Returns whether knobs that were measured for a product alone are also for one with elementwise ops.
-
-    Such a kernel is taken to be as fast for the product alone as the model's first. The model predicts how much longer
-    it takes with the ops, and how long its own first setting for the product with the ops takes: in the ping-pong
-    schedule, for one, MMAs of the next tile hide them.
-
-    Args:
-        query: what the knobs are for.
-        knobs: those that were measured.
-    """
-    if not query.facts.get("has_elementwise"):
-        return True
-    alternatives = tuple((values, {**facts, **_PLAIN}) for values, facts in query.alternatives)
-    plain = dataclasses.replace(query, facts={**query.facts, **_PLAIN}, alternatives=alternatives)
-    own, own_plain = map(_first_time, (query, plain))
-    measured, measured_plain = (
-        _first_time(dataclasses.replace(item, fixed={**item.fixed, **knobs}, alternatives=()))
-        for item in (query, plain)
-    )
-    if not own or not own_plain or not measured or not measured_plain:
-        return True
-    return own_plain + measured - measured_plain <= own * (1 + _ELEMENTWISE_MARGIN)
-
-
-def _first_time(query: Query) -> float:
-    """Returns the predicted time of the model's first setting in us; 0 where there is none."""
-    ranked = rank(query)
-    return ranked.first(1)[0].microseconds if ranked is not None and len(ranked) else 0.0
 
 
 # Candidates of the model that are tried until the pipeline accepts one.

@@ -27,10 +27,9 @@ _PARTIAL_LINES = 6.0
 # Nanoseconds of a warpgroup for an element of a pair of products, which at least an activation is computed of.
 # Measured on an H200.
 _PAIR_ELEMENT_NS = 1.2
-# Microseconds that elementwise ops take for an element of a thread, and for each of their instructions; beside that,
-# for one of a matrix that stores from registers load in between, but for the first few. Source:
-# docs/results/forms_epilogues.json, forms_any.json.
-_ELEMENT, _OPERATION, _LOADED_ELEMENT, _LOADED_AT_ONCE = 0.003, 0.0006, 0.065, 4
+# Microseconds that elementwise ops take for an element of a thread; beside that, for one of a matrix that stores from
+# registers load in between, but for the first few. Source: docs/results/forms_epilogues.json.
+_ELEMENT, _LOADED_ELEMENT, _LOADED_AT_ONCE = 0.005, 0.065, 4
 # The same for one of a matrix that TMA stores of a transposed C and of a row-major one load in between, where the boxes
 # of C do not hold it; and for all that are loaded to registers before the last MMA ends. Source:
 # docs/results/added_matrices.json.
@@ -151,15 +150,14 @@ def elementwise_time(knobs: Columns, size: Size) -> Array:
     if not size.has_elementwise or size.products > 1:
         return np.zeros(1)
     elements = _rows_of_warpgroup(knobs) * knobs.floats("block_n") / _WARPGROUP_THREADS / knobs.floats("split_k", 1)
-    element = _ELEMENT + _OPERATION * np.asarray(size.elementwise_cost)
     if np.all(np.asarray(size.read_matrices) == 0):
-        return element * elements
+        return _ELEMENT * elements
     from_registers = _LOADED_ELEMENT * np.maximum(0.0, elements - _LOADED_AT_ONCE)
     by_tma = knobs.equals("epilogue", "tma", "registers")
     held = np.minimum(knobs.floats("epilogue_stages", 2) / np.maximum(knobs.floats("c_boxes", 1), 1.0), 1.0)
     left = (size.read_matrices - knobs.floats("copies_boxes", 0) * held) * elements
     read_time = np.where(by_tma, _loading_time(knobs, size, left), size.read_matrices * from_registers)
-    return element * elements + read_time
+    return _ELEMENT * elements + read_time
 
 
 def _loading_time(knobs: Columns, size: Size, left: Array) -> Array:

@@ -222,7 +222,6 @@ def size_of(facts: Mapping[str, Value], accumulate: bool, *, in_registers: bool 
         a_cost=float(_number(facts, "producer_cost")) if "producer_cost" in facts else 0.0,
         in_registers=in_registers and a_source > 0,
         has_elementwise=bool(facts.get("has_elementwise", False)),
-        elementwise_cost=float(_number(facts, "consumer_cost")) if "consumer_cost" in facts else 0.0,
         read_matrices=float(_number(facts, "read_matrices")) if "read_matrices" in facts else 0.0,
     )
 

@@ -44,7 +44,6 @@ class Size:
         a_cost: what the ops that make an element of A cost, in instructions of arithmetic.
         in_registers: whether blocks load what A is made from, and make it in registers; else a preceding kernel does.
         has_elementwise: whether elementwise ops on the product do more than to round it.
-        elementwise_cost: what they cost, in instructions of arithmetic for an element.
         read_matrices: matrices with the rows of C that they read.
     """
 
@@ -67,7 +66,6 @@ class Size:
     a_cost: float = 0.0
     in_registers: bool = False
     has_elementwise: bool = False
-    elementwise_cost: Number = 0.0
     read_matrices: Number = 0.0
 
     @property
