@@ -322,6 +322,10 @@ REGIONS: dict[str, Callable[[], str]] = {
     "drawn forms added": lambda: drawn_forms_table("drawn_forms_added"),
     "drawn forms ninth": lambda: drawn_forms_table("drawn_forms_ninth"),
     "drawn forms sixth": lambda: drawn_forms_table("drawn_forms_sixth"),
+    "drawn forms eleventh": lambda: drawn_forms_table("drawn_forms_eleventh"),
+    "drawn forms biased": lambda: drawn_forms_table("drawn_forms_biased"),
+    "drawn forms copies": lambda: drawn_forms_table("drawn_forms_copies"),
+    "fused again": lambda: fused_table("fused_again"),
     "batch triggers": batch_triggers_table,
     "drawn forms suspects changed": lambda: drawn_forms_table("drawn_forms_suspects_changed"),
 }

@@ -214,6 +214,18 @@ def elements_table() -> str:
     return table(rows) + f"\nf16, medians of 7 rounds, each with CUDA graphs of 20 launches. {where(measured)}.\n"
 
 
+def elementwise_kernels_table() -> str:
+    """Returns the time of ops on transposed operands and parts of buffers, beside PyTorch in eager mode."""
+    measured = result("elementwise_kernels")
+    titles = {"own": "own, us", "before": "elements one by one, us", "pytorch": "eager, us"}
+    rows = []
+    for op in measured["ops"]:
+        times = {title: f"{op['microseconds'][name]:.1f}" for name, title in titles.items()}
+        rate = op["bytes"] / op["microseconds"]["own"] * 1e-6
+        rows.append({"operand": op["op"], **times, "own, TB/s": f"{rate:.1f}"})
+    return table(rows) + f"\nMedians of {measured['rounds']} rounds of bursts, hot L2. {where(measured)}.\n"
+
+
 REGIONS: dict[str, Callable[[], str]] = {
     "calls": calls_table,
     "functions": functions_table,
@@ -224,4 +236,5 @@ REGIONS: dict[str, Callable[[], str]] = {
     "groups": groups_table,
     "rows": rows_table,
     "elements": elements_table,
+    "elementwise kernels": elementwise_kernels_table,
 }

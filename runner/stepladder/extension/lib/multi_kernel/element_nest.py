@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from stepladder.extension.lib.arithmetic import apply, digits, equal, index, integer, less_than
 from stepladder.extension.lib.control_flow import create_if, operations_of
@@ -16,30 +15,23 @@ from stepladder.extension.lib.epilogues.folds import Fold, fold_of
 from stepladder.extension.lib.epilogues.partial_results import over_lanes
 from stepladder.extension.lib.memory import store_vector
 from stepladder.extension.lib.multi_kernel.donation import Part, replaced_part
+from stepladder.extension.lib.multi_kernel.initial_values import initial_of
 from stepladder.extension.lib.multi_kernel.thread_tiles import LoadedTile, ThreadTile, address_of, find_thread_tile
 from stepladder.extension.lib.threads import WARP
 from stepladder.mlir.bindings import arith, ir, scf
 from stepladder.mlir.linalg_ops import indexing_maps
-from stepladder.mlir.reshapes import BUFFER_VIEWS
-from stepladder.mlir.traverse import origin
 
 # With fewer threads, multiprocessors are idle: threads of ops that are more than a copy compute an element each.
 _FEWEST_THREADS = 1 << 15
-# With as many elements of a result and more, threads that reduce one each have enough loads in flight.
-_MANY_ELEMENTS = 1 << 18
+# With as many elements of a result and more, threads that reduce one each have enough loads in flight: of f16 on an
+# H200, 4096 sums of 4096 values took 89.5 us so, and 20.4 us by warps; 65536 sums of 512 took 23.1 us, and 36.7 us by
+# warps (docs/results/column_reductions.json).
+_MANY_ELEMENTS = 3 << 13
 _FLOATS = (ir.F32Type, ir.F16Type, ir.BF16Type)  # which lanes exchange, as f32
 
 
 def _is_i32(type_: ir.Type) -> bool:
     return str(type_) == "i32"
-
-
-@dataclass
-class _Initial:
-    """The initial content of an output: a scalar, or the elements of a buffer; neither if it is not initialized."""
-
-    number: ir.Value | None = None
-    buffer: ir.Value | None = None
 
 
 class ElementNest:
@@ -68,8 +60,11 @@ class ElementNest:
             raise Refusal(generic, "results of different loops; accepted: results of one shape")
         (self.parallel,) = parallel_loops
         self.reduced = [loop for loop in range(len(self.sizes)) if loop not in self.parallel]
-        self.initializing: list[ir.Operation] = []
-        self.initial = [self._initial(number) for number in range(self.outputs)]
+        self.initial = [
+            initial_of(generic, self.inputs + number, self.body.arguments[self.inputs + number])
+            for number in range(self.outputs)
+        ]
+        self.initializing = [op for initial in self.initial for op in initial.ops]
         self.folds = self._folds()
         self.extremum = first_extremum_of(generic) if self.reduced and self.folds is None else None
         self.part = replaced_part(generic, self.maps, self.inputs) if not self.reduced else None
@@ -83,28 +78,6 @@ class ElementNest:
                 if loop is not None:
                     sizes[loop] = size
         return sizes
-
-    def _initial(self, number: int) -> _Initial:
-        """Returns what an output holds before the op: what the last fill or copy has written."""
-        root = origin(self.generic.operands[self.inputs + number], BUFFER_VIEWS)
-        initial = _Initial()
-        for item in operations_of(self.generic.block):
-            if item == self.generic:
-                break
-            if item.name in ("linalg.fill", "memref.copy") and origin(item.operands[1], BUFFER_VIEWS) == root:
-                is_whole = item.operands[1] == self.generic.operands[self.inputs + number]
-                if item.name == "memref.copy" and not is_whole:
-                    raise Refusal(item, "a copy to another view of the result")
-                initial = (
-                    _Initial(number=item.operands[0])
-                    if item.name == "linalg.fill"
-                    else _Initial(buffer=item.operands[0])
-                )
-                self.initializing.append(item)
-        is_read = bool(list(self.body.arguments[self.inputs + number].uses))
-        if is_read and initial.number is None and initial.buffer is None:
-            raise Refusal(self.generic, "the op reads a result that nothing initializes")
-        return initial
 
     def _folds(self) -> list[Fold] | None:
         """Returns how all outputs are reduced; None where none is, or by another body than a fold."""
