@@ -52,26 +52,6 @@ def measurement_parser(
     return parser
 
 
-def halves_parser(description: str | None) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
-    """Returns a parser of a script that builds kernels and measures them, on one machine or on two.
-
-    Args:
-        description: as for `new_parser`.
-
-    Returns:
-        The parser, whose `command` is `build` or `measure`, and that of the options of `build`.
-    """
-    parser = new_parser(description)
-    parts = parser.add_subparsers(required=True, dest="command")
-    building = parts.add_parser("build", help="build the kernels")
-    building.add_argument("folder", type=Path)
-    measuring = parts.add_parser("measure", help="measure them")
-    measuring.add_argument("folder", type=Path)
-    measuring.add_argument("result", type=Path)
-    measuring.add_argument("--rounds", type=int, default=3, help="of which medians are taken (default: 3)")
-    return parser, building
-
-
 def result_parser(description: str | None, name: str) -> argparse.ArgumentParser:
     """Returns the parser of a script whose one argument is the file that it writes.
 

@@ -10,7 +10,7 @@ Needs MLIR and ptxas where kernels are built, and PyTorch on the machine with th
 
 Kernels that another version of this repository built are measured in turn with the others, as `before`:
 
-    python benchmarks/elementwise_kernels.py --before OTHER_FOLDER measure FOLDER RESULT.json
+    python benchmarks/elementwise_kernels.py measure FOLDER RESULT.json --before OTHER_FOLDER
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 import duel
 import stepladder
-from common import halves_parser, run, write_result
+from common import main_of_parts, run, write_result
+from halves import parser_of_parts
 from stepladder.measure.timing import MODES, Contestant
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import FAILED, StepladderError
@@ -225,19 +226,14 @@ def time_all(args: argparse.Namespace) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser, _ = halves_parser(__doc__)
-    parser.add_argument("--before", type=Path, metavar="FOLDER", help="kernels of another version, in turn with them")
+    parser, _, measuring = parser_of_parts(__doc__, build, time_all)
+    measuring.add_argument(
+        "--before", type=Path, metavar="FOLDER", help="kernels of another version, in turn with them"
+    )
     return parser
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Builds or measures the kernels.
-
-    Args:
-        arguments: of the command line; those of the process unless told.
-    """
-    args = make_parser().parse_args(arguments)
-    (build if args.command == "build" else time_all)(args)
+main = main_of_parts(make_parser)
 
 
 if __name__ == "__main__":

@@ -20,9 +20,10 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import drawn_forms
-from common import halves_parser, run, write_result
+from common import main_of_parts, run, write_result
 from duel import header
 from forms import Form
+from halves import parser_of_parts
 from stepladder.runtime.device import Device
 from stepladder.runtime.processes import end_with_pool
 
@@ -84,17 +85,10 @@ def time_all(args: argparse.Namespace) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    return halves_parser(__doc__)[0]
+    return parser_of_parts(__doc__, build, time_all)[0]
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Builds or measures the kernels.
-
-    Args:
-        arguments: of the command line; those of the process unless told.
-    """
-    args = make_parser().parse_args(arguments)
-    (build if args.command == "build" else time_all)(args)
+main = main_of_parts(make_parser)
 
 
 if __name__ == "__main__":

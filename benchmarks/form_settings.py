@@ -30,12 +30,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
-from common import halves_parser, run, write_result
+from common import main_of_parts, run, write_result
 from draw import MAX_BYTES, MAX_OPERATIONS
 from drawn_forms import BURST, build_form, measure, microseconds_of, payload
 from duel import header
 from forms import KINDS, MAX, MAX_OF_BATCH, Form, draw, sized
 from fused_epilogues import PIPELINE, TARGET
+from halves import parser_of_parts
 from stepladder.runtime.device import Device
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.processes import end_with_pool
@@ -315,19 +316,12 @@ def time_all(args: argparse.Namespace) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
-    parser, building = halves_parser(__doc__)
+    parser, building, _ = parser_of_parts(__doc__, build, time_all)
     building.add_argument("--part", choices=PARTS, required=True)
     return parser
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Builds or measures the kernels of a part.
-
-    Args:
-        arguments: of the command line; those of the process unless told.
-    """
-    args = make_parser().parse_args(arguments)
-    (build if args.command == "build" else time_all)(args)
+main = main_of_parts(make_parser)
 
 
 if __name__ == "__main__":

@@ -27,22 +27,42 @@ def add_halves(
     build: Callable[[argparse.Namespace], None],
     measure: Callable[[argparse.Namespace], None],
     rounds: int,
-) -> None:
+) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
     """Adds the parts `build` and `measure` to a script that has such parts (`common.main_of_parts`).
 
     Args:
         parts: `add_subparsers` of its parser.
         build, measure: run a part.
         rounds: of timings, unless `--rounds` gives another number.
+
+    Returns:
+        The parsers of the options of both.
     """
     building = parts.add_parser("build", help="compile the kernels, where MLIR is")
-    building.add_argument("folder", metavar="FOLDER", help="folder of bundles; those that are there stay")
+    building.add_argument("folder", type=Path, metavar="FOLDER", help="folder of bundles; those that are there stay")
     building.set_defaults(run=build)
     measuring = parts.add_parser("measure", help="check and time them beside cuBLAS, where a GPU is")
-    measuring.add_argument("folder", metavar="FOLDER", help="what `build` wrote")
-    measuring.add_argument("result", metavar="RESULT.json", help="file to write")
+    measuring.add_argument("folder", type=Path, metavar="FOLDER", help="what `build` wrote")
+    measuring.add_argument("result", type=Path, metavar="RESULT.json", help="file to write")
     measuring.add_argument("--rounds", type=int, default=rounds, metavar="N", help=f"of timings (default: {rounds})")
     measuring.set_defaults(run=measure)
+    return building, measuring
+
+
+def parser_of_parts(
+    description: str | None,
+    build: Callable[[argparse.Namespace], None],
+    measure: Callable[[argparse.Namespace], None],
+    rounds: int = 3,
+) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser, argparse.ArgumentParser]:
+    """Returns a parser of a script with the parts `build` and `measure` alone, and those of their options.
+
+    Args:
+        description: as for `new_parser`.
+        build, measure, rounds: as for `add_halves`.
+    """
+    parser = new_parser(description)
+    return parser, *add_halves(parser.add_subparsers(required=True), build, measure, rounds)
 
 
 def parse_halves(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -135,7 +135,7 @@ def build(args: argparse.Namespace) -> None:
         m, n, k = size
         text = matmul_text(m, n, k, a_type="bf16", b_type="bf16", c_type="bf16", accumulate=False)
         for name, knobs in settings(size):
-            path = _folder(Path(args.folder), size) / f"{name}.bundle"
+            path = _folder(args.folder, size) / f"{name}.bundle"
             if path.is_dir():
                 continue
             with mlir_context():
@@ -153,7 +153,7 @@ def measure(args: argparse.Namespace) -> None:
     with Device() as device:
         result: dict[str, Any] = {**duel.header(device), "types": "bf16-bf16", "rounds": args.rounds, "results": []}
         for size in PROBLEMS:
-            folder = _folder(Path(args.folder), size)
+            folder = _folder(args.folder, size)
             bundles = {path.stem: read_bundle(path) for path in sorted(folder.glob("*.bundle"))}
             measured = duel.measure(device, bundles, {"burst": (BURST, args.rounds, 0)})
             result["results"].append(measured)

@@ -100,7 +100,7 @@ def build(args: argparse.Namespace) -> None:
     from stepladder.pipeline.context import mlir_context
     from stepladder.pipeline.request import Request
 
-    folder = Path(args.folder)
+    folder = args.folder
     for m, n, k, a_layout, b_layout in jobs():
         path = folder / f"{label(m, n, k, a_layout, b_layout)}.bundle"
         if path.is_dir():
@@ -139,7 +139,7 @@ def measure(args: argparse.Namespace) -> None:
         args: of the command line.
     """
     began = time.monotonic()
-    folder = Path(args.folder)
+    folder = args.folder
     times: dict[str, dict[str, Any]] = {}
     with Device() as device:
         result: dict[str, Any] = {**duel.header(device), "types": "bf16-bf16", "rounds": args.rounds, "problems": []}
