@@ -56,7 +56,7 @@ class _Load:
     op: ir.Operation
     conditions: tuple[ir.Value, ...]
 
-    @property
+    @functools.cached_property
     def place(self) -> tuple[Expression, ...]:
         """What it loads: the buffer, the indices and the type."""
         return (*map(_expression, self.op.operands), (self.op.results[0].type,))
