@@ -136,6 +136,30 @@ func.func @result(%a: tensor<2x3x32xf16>, %b: tensor<5x4x32xf16>) -> tensor<2x5x
 
 // -----
 
+// Another order that no kernel reads: the transpose stays apart, and one fill is left.
+//
+// CHECK-LABEL: func.func @stays_apart(
+// CHECK-COUNT-1: linalg.fill
+// CHECK-NOT: linalg.fill
+// CHECK: linalg.generic
+// CHECK: linalg.transpose
+// CHECK: linalg.transpose
+#a = affine_map<(b, m, n, k) -> (m, b, k)>
+#b = affine_map<(b, m, n, k) -> (k, b, n)>
+#c = affine_map<(b, m, n, k) -> (m, b, n)>
+func.func @stays_apart(%a: tensor<16x8x24xf32>, %b: tensor<24x8x32xf32>) -> tensor<32x8x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<16x8x32xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<16x8x32xf32>) -> tensor<16x8x32xf32>
+  %r = linalg.contract indexing_maps = [#a, #b, #c] ins(%a, %b : tensor<16x8x24xf32>, tensor<24x8x32xf32>)
+    outs(%zeros : tensor<16x8x32xf32>) -> tensor<16x8x32xf32>
+  %other = tensor.empty() : tensor<32x8x16xf32>
+  %t = linalg.transpose ins(%r : tensor<16x8x32xf32>) outs(%other : tensor<32x8x16xf32>) permutation = [2, 1, 0]
+  return %t : tensor<32x8x16xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @accepted(
 // CHECK-NOT: linalg.transpose
 // CHECK: linalg.contract

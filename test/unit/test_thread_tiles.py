@@ -140,3 +140,20 @@ def test_drawn_reductions_of_columns(seed: int) -> None:
         array[generator.random(shape) < 0.1] = -1
     axes = tuple(axis for axis in range(len(shape)) if axis not in kept)
     np.testing.assert_array_equal(function(array), reduce(array, axis=axes))
+
+
+def test_a_softmax_along_columns_of_f16() -> None:
+    """LLVM's loop vectorizer fails an assertion for the loop over its maximum."""
+    text = """func.func @columns(%x: tensor<64x40xf16>) -> tensor<64x40xf16> {
+  %empty = tensor.empty() : tensor<64x40xf16>
+  %r = linalg.softmax dimension(0) ins(%x : tensor<64x40xf16>) outs(%empty : tensor<64x40xf16>) -> tensor<64x40xf16>
+  return %r : tensor<64x40xf16>
+}
+"""
+    function = stepladder.compile(text, target="sm_90a", device="emulator")
+    assert isinstance(function, stepladder.Function)
+    array = np.random.default_rng(0).standard_normal((64, 40)).astype(np.float16)
+    powers = np.exp(array.astype(np.float64) - array.max(axis=0))
+    # The difference to the maximum, up to 8, is rounded by 2^-9; the power, the sum and the quotient by 2^-11 of each.
+    tolerance = 2**-9 + 4 * 2**-11
+    np.testing.assert_allclose(function(array), powers / powers.sum(axis=0), rtol=tolerance, atol=0)

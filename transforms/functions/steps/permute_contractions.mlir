@@ -27,6 +27,9 @@ module attributes {transform.with_named_sequence} {
     "tc.permute_contractions"(%module) {in_place = 0 : i64, columns = 1 : i64, strided = 0 : i64,
         knobs = {in_place = "1 if in_place else 0", columns = "1 if columns else 0",
                  strided = "1 if strided else 0"}} : (!transform.any_op) -> ()
+    // Initial values in the former order are left over.
+    %functions = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.apply_dce to %functions : !transform.any_op
     transform.yield
   }
 }

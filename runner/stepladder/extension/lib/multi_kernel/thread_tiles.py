@@ -72,18 +72,18 @@ class ThreadTile:
             number: of the thread, less than `threads`.
         """
         sizes = self._digits()
-        if self.row is None:
-            *outer, column = digits(number, sizes)
-            return {
-                **dict(zip(self._outer(), outer)),
-                self.column: times(column, self.columns),
-            }, contextlib.nullcontext()
-        *outer, high, row, low = digits(number, sizes)
-        column = apply(lambda x, y: x * sizes[-1] + y, high, low)
-        place = {**dict(zip(self._outer(), outer)), self.row: times(row, self.rows)}
-        place[self.column] = times(column, self.columns)
+        *outer, column = digits(number, sizes)
+        is_inside: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+        place: dict[int, ir.Value] = {}
+        if self.row is not None:
+            *outer, high, row = outer
+            column = apply(lambda x, y: x * sizes[-1] + y, high, column)
+            place[self.row] = times(row, self.rows)
+        place |= {**dict(zip(self._outer(), outer)), self.column: times(column, self.columns)}
         across = self.sizes[self.column] // self.columns
-        return place, create_if_below(column, index(across)) if across % sizes[-1] else contextlib.nullcontext()
+        if across % sizes[-1]:
+            is_inside = create_if_below(column, index(across))
+        return place, is_inside
 
     def moved(self, place: Mapping[int, ir.Value], row: int, column: int) -> dict[int, ir.Value]:
         """Returns the indices of an element of a tile.
@@ -153,7 +153,7 @@ def find_thread_tile(
     Operands of which another loop is the innermost are transposed: a thread loads up to 4 bytes along that.
 
     Args:
-        operands: the buffers of an op without reductions, its results last.
+        operands: the buffers of an op, its results last. The innermost loop of the results is none that it reduces.
         maps: the loops along the axes of each.
         results: how many of the operands are results.
         sizes: iterations of the loops.
