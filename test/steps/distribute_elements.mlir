@@ -181,7 +181,9 @@ func.func @columns_become_rows(%x: memref<16x32xf16>, %z: memref<32x16xf16>) {
 // Columns of a buffer whose rows and offset are multiples of four elements: vectors of 8 bytes.
 //
 // CHECK-LABEL: func.func @aligned_part(
-// CHECK: vector.load %x[{{.*}}] {alignment = 8 : i64} : memref<16x36xf16>, vector<4xf16>
+// CHECK: gpu.launch
+// CHECK: %[[part:.+]] = memref.subview %x[0, 4] [16, 32] [1, 1]
+// CHECK: vector.load %[[part]][{{.*}}] {alignment = 8 : i64} : memref<16x32xf16, {{.*}}>, vector<4xf16>
 // CHECK: vector.store {{.*}}, %z[{{.*}}] {alignment = 8 : i64} : memref<16x32xf16>, vector<4xf16>
 #map = affine_map<(a, b) -> (a, b)>
 func.func @aligned_part(%x: memref<16x36xf16>, %z: memref<16x32xf16>) {

@@ -218,9 +218,10 @@ func.func @copied(%x: memref<3xf32>, %y: memref<3xf32>) {
 
 // A part of an argument is read where it is.
 // CHECK-LABEL: func.func @part(
+// CHECK: gpu.launch
+// CHECK: %[[part:.+]] = memref.subview %x[0, 5] [3, 32] [1, 1]
 // CHECK: scf.for %[[column:[a-z0-9]+]] = %
-// CHECK: affine.apply {{.*}}[%[[column]]]
-// CHECK: memref.load %{{.*}} : memref<3x40xf32>
+// CHECK: memref.load %[[part]][%{{.+}}, %[[column]]] : memref<3x32xf32, strided<[40, 1], offset: 5>>
 // CHECK: arith.addf
 #all = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>

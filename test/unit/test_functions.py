@@ -156,7 +156,7 @@ def test_each_step_of_the_division(name: str) -> None:
         request = Request(pipeline_file("functions"), {"in_place": True})
         function_steps.check_function_steps(text_of(name), name, request, reports.append)
     assert [report.step for report in reports if report.passed is not True] == []
-    assert len(reports) == 15
+    assert len(reports) == 16
 
 
 def test_neighbours_are_computed_from_vectors(tmp_path: Path) -> None:

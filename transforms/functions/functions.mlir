@@ -61,6 +61,7 @@ module attributes {transform.with_named_sequence} {
     %matmuls = transform.include @outline_matmuls failures(propagate) (%unrolled)
       : (!transform.any_op) -> !transform.any_op
     transform.include @fuse_elementwise failures(propagate) (%matmuls) : (!transform.any_op) -> ()
+    transform.include @split_reductions failures(propagate) (%matmuls) : (!transform.any_op) -> ()
     transform.include @outline_in_place failures(propagate) (%matmuls) : (!transform.any_op) -> ()
     transform.tune.alternatives<"rows"> selected_region = 1
         attributes {knobs = {selected_region_attr = "rows"}} {

@@ -21,6 +21,7 @@ module attributes {transform.with_named_sequence} {
     }
     %buffers = transform.include @bufferize_function failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op
+    transform.include @collapse_loops failures(propagate) (%buffers) : (!transform.any_op) -> ()
     transform.include @distribute_rows failures(propagate) (%buffers) : (!transform.any_op) -> ()
     transform.tune.alternatives<"dependent_launch"> selected_region = 0
         attributes {knobs = {selected_region_attr = "dependent_launch"}} {

@@ -36,11 +36,8 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.any_op
     %mapped = transform.gpu.map_nested_forall_to_threads %launch block_dims = [256, 1, 1] sync_after_distribute = false
       : (!transform.any_op) -> !transform.any_op
-    // Loads address the buffers themselves, of which the kernel takes whole ones, and not views of them.
-    %launched = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    transform.apply_patterns to %launched {
-      transform.apply_patterns.memref.fold_memref_alias_ops
-    } : !transform.any_op
+    // The kernel takes whole buffers, and not views of them.
+    "tc.sink_views"(%module) : (!transform.any_op) -> ()
     %after = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.include @canonicalize failures(propagate) (%after) : (!transform.any_op) -> ()
     transform.yield

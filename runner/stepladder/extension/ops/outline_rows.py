@@ -1,10 +1,8 @@
 """`tc.outline_rows`: gives each chain of linalg ops over the same rows a function of its own."""
 
-import math
-
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.multi_kernel.rows import LONG, RowOp, length_of
+from stepladder.extension.lib.multi_kernel.rows import LONG, RowOp, is_too_long, length_of
 from stepladder.extension.lib.multi_kernel.stages import STARTS, one_function, outline, with_producers
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
@@ -12,8 +10,6 @@ from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import origin, producer, walk
 
 _SLICE = "tensor.extract_slice"
-# Rows of this length are a kernel for each op, unless there are enough of them to occupy a GPU.
-_TOO_LONG, _ENOUGH = 65536, 64
 
 
 class OutlineRows(Tc.Operation, name="outline_rows"):
@@ -77,7 +73,7 @@ class _Block:
         """
         rows = seed.rows()
         longest = length_of(seed, len(rows))
-        if longest > _TOO_LONG and math.prod(rows) < _ENOUGH:
+        if is_too_long(rows, longest):
             return [seed]
         candidates = [op for op in self.ops if op.is_over(rows) and length_of(op, len(rows)) <= longest]
         chain = [seed]

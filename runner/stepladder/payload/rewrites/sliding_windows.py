@@ -8,7 +8,7 @@ matmul of it (im2col). So do the elements of a diagonal, of one row of several, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
@@ -68,24 +68,53 @@ def _replace(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> None:
     sizes = _sizes(op, maps)
     arguments = op.regions[0].blocks[0].arguments
     count = len(op.operands) - 1
-    inputs: list[ir.Value] = []
-    maps_of_inputs: list[ir.AffineMap] = []
-    kept_arguments: list[ir.Value] = []
+    read = [number for number in range(count) if list(arguments[number].uses)]
+    reduced_loops = sorted(set(range(len(sizes))) - set(loops_of(maps[-1])))
     with ir.InsertionPoint(op), op.location:
-        for operand, map_, argument in zip(list(op.operands)[:count], maps, arguments):
-            if not list(argument.uses):  # of a pooling, it has the extents of the windows
-                continue
+        if len(read) == 1 and any(sizes[loop] > 1 for loop in reduced_loops):
+            _reduce_windows(op, maps, read[0], reduced_loops)
+            return
+        inputs: list[ir.Value] = []
+        maps_of_inputs: list[ir.AffineMap] = []
+        for number in read:
+            operand, map_ = op.operands[number], maps[number]
             plain = ir.AffineMap.get(map_.n_dims, 0, [_without_windows_of_one(item, sizes) for item in map_.results])
             if _is_computed(operand, plain):
-                operand, plain = _elements(operand, plain, sizes)
+                operand, plain = _elements(operand, plain, sizes, loops_of(maps[-1]))
             inputs.append(operand)
             maps_of_inputs.append(plain)
-            kept_arguments.append(argument)
         generic, body = create_generic(
             inputs, [op.operands[count]], _with_loops_of_operands([*maps_of_inputs, maps[-1]])
         )
-        values = dict(zip([*kept_arguments, arguments[count]], body.arguments))
-        clone_ops([item.operation for item in op.regions[0].blocks[0].operations], values, ir.InsertionPoint(body))
+        values = dict(zip([arguments[number] for number in (*read, count)], body.arguments))
+    _move_body(op, generic, values)
+
+
+def _reduce_windows(op: ir.Operation, maps: Sequence[ir.AffineMap], read: int, reduced: Sequence[int]) -> None:
+    """Replaces an op that reduces windows of one operand, such as a pooling, by one that extracts their elements.
+
+    Args:
+        op: the op.
+        maps: of its operands.
+        read: the number of the operand.
+        reduced: loops that the result does not have. An operand that nothing reads has their extents.
+    """
+    sizes, operand = _sizes(op, maps), op.operands[read]
+    arguments = op.regions[0].blocks[0].arguments
+    count = len(op.operands) - 1
+    type_ = ir.RankedTensorType.get([sizes[loop] for loop in reduced], ir.RankedTensorType(operand.type).element_type)
+    window = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+    map_ = ir.AffineMap.get(len(sizes), 0, list(map(ir.AffineExpr.get_dim, reduced)))
+    generic, body = create_generic([window], [op.operands[count]], [map_, maps[-1]])
+    with ir.InsertionPoint(body):
+        element = _extracted(operand, maps[read], {loop: loop for loop in range(len(sizes))})
+    _move_body(op, generic, {arguments[read]: element, arguments[count]: body.arguments[1]})
+
+
+def _move_body(op: ir.Operation, generic: ir.Operation, values: Mapping[ir.Value, ir.Value]) -> None:
+    """Moves the body of an op, whose arguments are `values`, to the end of another one's, and replaces the op by it."""
+    body = generic.regions[0].blocks[0]
+    clone_ops([item.operation for item in op.regions[0].blocks[0].operations], values, ir.InsertionPoint(body))
     op.results[0].replace_all_uses_with(generic.results[0])
     op.erase()
 
@@ -128,18 +157,49 @@ def _without_windows_of_one(item: ir.AffineExpr, sizes: Sequence[int]) -> ir.Aff
     return parts[0] + parts[1] if isinstance(item, ir.AffineAddExpr) else parts[0] * parts[1]
 
 
-def _elements(operand: ir.Value, map_: ir.AffineMap, sizes: Sequence[int]) -> tuple[ir.Value, ir.AffineMap]:
-    """Returns what an op reads of an operand, as a tensor with an axis for each loop of the map, and its map."""
-    loops = sorted({loop for item in map_.results for loop in _loops(item)})
+def _elements(
+    operand: ir.Value, map_: ir.AffineMap, sizes: Sequence[int], results: Sequence[int]
+) -> tuple[ir.Value, ir.AffineMap]:
+    """Returns what an op reads of an operand, as a tensor with an axis for each loop of the map, and its map.
+
+    Args:
+        operand: a tensor.
+        map_: of the op, for the operand.
+        sizes: iterations of each loop.
+        results: loops along the axes of the result.
+    """
+    loops = _order(map_, results)
     type_ = ir.RankedTensorType.get([sizes[loop] for loop in loops], ir.RankedTensorType(operand.type).element_type)
     empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
     generic, body = create_generic([], [empty], [ir.AffineMap.get_identity(len(loops))])
     with ir.InsertionPoint(body):
-        loop_indices = {loop: create_loop_index(place) for place, loop in enumerate(loops)}
-        indices = [_computed(item, loop_indices) for item in map_.results]
-        element = ir.Operation.create("tensor.extract", results=[type_.element_type], operands=[operand, *indices])
-        ir.Operation.create("linalg.yield", operands=element.results)
+        places = {loop: place for place, loop in enumerate(loops)}
+        ir.Operation.create("linalg.yield", operands=[_extracted(operand, map_, places)])
     return generic.results[0], ir.AffineMap.get(map_.n_dims, 0, [ir.AffineExpr.get_dim(loop) for loop in loops])
+
+
+def _extracted(operand: ir.Value, map_: ir.AffineMap, places: Mapping[int, int]) -> ir.Value:
+    """Returns the element of an operand that an iteration reads, at the insertion point: in the body of an op whose
+    loops are the `places` of those of the map."""
+    loop_indices = {loop: create_loop_index(places[loop]) for loop in sorted(places)}
+    indices = [_computed(item, loop_indices) for item in map_.results]
+    element = ir.RankedTensorType(operand.type).element_type
+    return ir.Operation.create("tensor.extract", results=[element], operands=[operand, *indices]).results[0]
+
+
+def _order(map_: ir.AffineMap, results: Sequence[int]) -> list[int]:
+    """Returns the loops of a map in the order in which the windows have them.
+
+    Where the innermost loop of the result moves a window along the innermost axis, as in convolutions of channels of
+    images (NCHW), the loops in a window are outside of those that move it: neighbours in memory stay neighbours.
+    """
+    innermost = _loops(map_.results[-1])
+    if len(innermost) < 2 or results[-1] not in innermost:
+        return sorted({loop for item in map_.results for loop in _loops(item)})
+    single = [item.position for item in map_.results if isinstance(item, ir.AffineDimExpr)]
+    moved = [loop for item in map_.results for loop in _loops(item) if loop not in single]
+    inside = [loop for loop in moved if loop not in results]
+    return list(dict.fromkeys([*single, *inside, *(loop for loop in results if loop in moved)]))
 
 
 def _loops(item: ir.AffineExpr) -> list[int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +20,8 @@ from stepladder.mlir.linalg_ops import indexing_maps
 
 # Columns above which the threads of a block compute a row, and not those of a warp.
 LONG = 512
+# Rows of this length are a kernel for each op, unless there are enough of them to occupy a GPU.
+_TOO_LONG, _ENOUGH = 65536, 64
 # Types that the lanes of a warp exchange.
 _EXCHANGED = ("f32", "i32")
 
@@ -178,3 +181,13 @@ def length_of(op: RowOp, rank: int) -> int:
         rank: how many loops the rows have.
     """
     return math.prod(op.sizes[loop] for loop in op.columns(rank))
+
+
+def is_too_long(rows: Sequence[int], length: int) -> bool:
+    """Returns whether rows are so long, and so few, that a block for each of them takes longer than several kernels.
+
+    Args:
+        rows: sizes of the loops over the rows.
+        length: of a row.
+    """
+    return length > _TOO_LONG and math.prod(rows) < _ENOUGH

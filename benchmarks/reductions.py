@@ -1,0 +1,303 @@
+"""Times reductions with few results and many terms, alone and with what follows them, beside PyTorch in eager mode.
+
+Examples are the sum of all elements of a matrix, the largest magnitude by which a tensor is quantized, a loss, sums
+over the channels of images, and norms of groups of channels. Each function is checked with PyTorch's numbers before it
+is timed.
+
+Needs MLIR and ptxas where kernels are built, and PyTorch on the machine with the GPU, which may be another one:
+
+    python benchmarks/reductions.py build FOLDER
+    python benchmarks/reductions.py measure FOLDER docs/results/reductions.json
+
+Kernels that another version of this repository built are measured in turn with the others, as `before`:
+
+    python benchmarks/reductions.py measure FOLDER RESULT.json --before OTHER_FOLDER
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import function_kernels
+from common import main_of_parts, run
+
+if TYPE_CHECKING:
+    import torch  # pyright: ignore[reportMissingImports]
+
+# Bodies of reductions: what is folded, of `%w`, the element in f32, and how.
+_FOLDS = {
+    "sum": ("", "%w", "addf", "0.0"),
+    "squares": ("%q = arith.mulf %w, %w : f32", "%q", "addf", "0.0"),
+    "magnitude": ("%q = math.absf %w : f32", "%q", "maximumf", "0.0"),
+    "maximum": ("", "%w", "maximumf", "0xFF800000"),
+}
+_TORCH_FOLDS: dict[str, Callable[[torch.Tensor, Sequence[int]], torch.Tensor]] = {
+    "sum": lambda x, axes: x.sum(axes, dtype=_f32()),
+    "squares": lambda x, axes: x.float().square().sum(axes),
+    "magnitude": lambda x, axes: x.abs().amax(axes).float(),
+    "maximum": lambda x, axes: x.amax(axes).float(),
+}
+
+
+def _f32() -> torch.dtype:
+    import torch  # pyright: ignore[reportMissingImports]
+
+    return torch.float32
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A reduction of a tensor of f16 to f32.
+
+    Attributes:
+        shape: of the operand.
+        axes: that are reduced.
+        fold: the name of what is folded.
+    """
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    fold: str = "sum"
+
+    @property
+    def kept(self) -> list[int]:
+        """The axes of the result."""
+        return [axis for axis in range(len(self.shape)) if axis not in self.axes]
+
+    @property
+    def name(self) -> str:
+        """A line for people."""
+        return f"{self.fold} of {_text(self.shape)} along {' '.join(map(str, self.axes))}"
+
+
+def _text(shape: Sequence[int]) -> str:
+    return " x ".join(map(str, shape))
+
+
+def _type(shape: Sequence[int], element: str) -> str:
+    return f"tensor<{''.join(f'{size}x' for size in shape)}{element}>"
+
+
+def _reduction(op: Reduction, operand: str, name: str) -> str:
+    """Returns the ops of a reduction of `operand`, f16, whose result is `%name`, of f32."""
+    loops = [f"d{axis}" for axis in range(len(op.shape))]
+    kept = ", ".join(loops[axis] for axis in op.kept)
+    kinds = ", ".join('"parallel"' if axis in op.kept else '"reduction"' for axis in range(len(loops)))
+    made, term, fold, start = _FOLDS[op.fold]
+    result = _type([op.shape[axis] for axis in op.kept], "f32")
+    return f"""  %{name}_start = arith.constant {start} : f32
+  %{name}_empty = tensor.empty() : {result}
+  %{name}_fill = linalg.fill ins(%{name}_start : f32) outs(%{name}_empty : {result}) -> {result}
+  %{name} = linalg.generic {{
+      indexing_maps = [affine_map<({", ".join(loops)}) -> ({", ".join(loops)})>,
+                       affine_map<({", ".join(loops)}) -> ({kept})>],
+      iterator_types = [{kinds}]}}
+      ins({operand} : {_type(op.shape, "f16")}) outs(%{name}_fill : {result}) {{
+  ^bb0(%in: f16, %out: f32):
+    %w = arith.extf %in : f16 to f32
+    {made}
+    %v = arith.{fold} %out, {term} : f32
+    linalg.yield %v : f32
+  }} -> {result}
+"""
+
+
+def _alone(op: Reduction) -> function_kernels.Case:
+    """Returns the function of one reduction."""
+    result = _type([op.shape[axis] for axis in op.kept], "f32")
+    payload = f"func.func @reduction(%x: {_type(op.shape, 'f16')}) -> {result} {{\n{_reduction(op, '%x', 's')}"
+    payload += f"  return %s : {result}\n}}\n"
+
+    def prepare() -> function_kernels.Measured:
+        import torch  # pyright: ignore[reportMissingImports]
+
+        x = torch.randn(op.shape, device="cuda").half()
+        out = torch.empty([op.shape[axis] for axis in op.kept], device="cuda")
+        # Sums of so many terms of either sign differ by the order of the terms.
+        return function_kernels.Measured([x], [out], lambda: [_TORCH_FOLDS[op.fold](x, op.axes)], 1e-3)
+
+    return function_kernels.Case(op.name, 2 * math.prod(op.shape), payload, prepare)
+
+
+def _elementwise(shape: Sequence[int], inputs: Sequence[tuple[str, str, str]], body: str, element: str) -> str:
+    """Returns an elementwise op whose result is `%y`; inputs are their names, types and maps."""
+    loops = ", ".join(f"d{axis}" for axis in range(len(shape)))
+    maps = [f"affine_map<({loops}) -> ({map_})>" for *_, map_ in inputs]
+    arguments = ", ".join(
+        f"%a{place}: {type_[:-1].split('x')[-1].removeprefix('tensor<')}" for place, (_, type_, _) in enumerate(inputs)
+    )
+    result = _type(shape, element)
+    return f"""  %y_empty = tensor.empty() : {result}
+  %y = linalg.generic {{indexing_maps = [{", ".join(maps)}, affine_map<({loops}) -> ({loops})>],
+      iterator_types = [{", ".join(['"parallel"'] * len(shape))}]}}
+      ins({", ".join(name for name, *_ in inputs)} : {", ".join(type_ for _, type_, _ in inputs)})
+      outs(%y_empty : {result}) {{
+  ^bb0({arguments}, %out: {element}):
+{body}    linalg.yield %r : {element}
+  }} -> {result}
+"""
+
+
+def _quantization(rows: int, columns: int) -> function_kernels.Case:
+    """Returns a quantization to fp8 by one scale for a matrix, which is a result too."""
+    shape = (rows, columns)
+    matrix, quantized = _type(shape, "f16"), _type(shape, "f8E4M3FN")
+    body = """    %most = arith.constant 448.0 : f32
+    %scale = arith.divf %most, %a1 : f32
+    %w = arith.extf %a0 : f16 to f32
+    %v = arith.mulf %w, %scale : f32
+    %r = arith.truncf %v : f32 to f8E4M3FN
+"""
+    inputs = [("%x", matrix, "d0, d1"), ("%s", "tensor<f32>", "")]
+    payload = f"""func.func @quantization(%x: {matrix}) -> ({quantized}, tensor<f32>) {{
+{_reduction(Reduction(shape, (0, 1), "magnitude"), "%x", "s")}{_elementwise(shape, inputs, body, "f8E4M3FN")}
+  return %y, %s : {quantized}, tensor<f32>
+}}
+"""
+
+    def prepare() -> function_kernels.Measured:
+        import torch  # pyright: ignore[reportMissingImports]
+
+        x = torch.randn(shape, device="cuda").half()
+        outs = [torch.empty(shape, dtype=torch.float8_e4m3fn, device="cuda"), torch.empty([], device="cuda")]
+
+        def library() -> list[torch.Tensor]:
+            most = x.abs().amax().float()
+            return [(x.float() * (448.0 / most)).to(torch.float8_e4m3fn), most]
+
+        return function_kernels.Measured([x], outs, library, 0.1)
+
+    return function_kernels.Case(f"{_text(shape)} quantized to fp8", 3 * rows * columns, payload, prepare)
+
+
+def _group_norm(images: int, groups: int, channels: int, pixels: int) -> function_kernels.Case:
+    """Returns a norm of groups of channels, without weights."""
+    shape = (images, groups, channels, pixels)
+    tensor, numbers = _type(shape, "f16"), _type(shape[:2], "f32")
+    body = f"""    %count = arith.constant {channels * pixels}.0 : f32
+    %small = arith.constant 1.0e-5 : f32
+    %mean = arith.divf %a1, %count : f32
+    %of_squares = arith.divf %a2, %count : f32
+    %square = arith.mulf %mean, %mean : f32
+    %variance = arith.subf %of_squares, %square : f32
+    %above = arith.addf %variance, %small : f32
+    %scale = math.rsqrt %above : f32
+    %w = arith.extf %a0 : f16 to f32
+    %d = arith.subf %w, %mean : f32
+    %v = arith.mulf %d, %scale : f32
+    %r = arith.truncf %v : f32 to f16
+"""
+    inputs = [("%x", tensor, "d0, d1, d2, d3"), ("%s", numbers, "d0, d1"), ("%q", numbers, "d0, d1")]
+    payload = f"""func.func @group_norm(%x: {tensor}) -> {tensor} {{
+{_reduction(Reduction(shape, (2, 3)), "%x", "s")}{_reduction(Reduction(shape, (2, 3), "squares"), "%x", "q")}
+{_elementwise(shape, inputs, body, "f16")}
+  return %y : {tensor}
+}}
+"""
+
+    def prepare() -> function_kernels.Measured:
+        import torch  # pyright: ignore[reportMissingImports]
+
+        x = torch.randn(shape, device="cuda").half()
+        flat = x.view(images, groups * channels, pixels)
+        return function_kernels.Measured(
+            [x], [torch.empty_like(x)], lambda: [torch.group_norm(flat, groups).view(shape)], 1e-2
+        )
+
+    name = f"norm of {groups} groups of {channels} channels, {images} x {pixels}"
+    return function_kernels.Case(name, 4 * math.prod(shape), payload, prepare)
+
+
+def _softmax(rows: int, columns: int) -> function_kernels.Case:
+    """Returns a softmax of rows."""
+    tensor, wide = _type((rows, columns), "f16"), _type((rows, columns), "f32")
+    payload = f"""func.func @softmax(%x: {tensor}) -> {tensor} {{
+  %empty = tensor.empty() : {wide}
+  %w = arith.extf %x : {tensor} to {wide}
+  %p = linalg.softmax dimension(1) ins(%w : {wide}) outs(%empty : {wide}) -> {wide}
+  %y = arith.truncf %p : {wide} to {tensor}
+  return %y : {tensor}
+}}
+"""
+
+    def prepare() -> function_kernels.Measured:
+        import torch  # pyright: ignore[reportMissingImports]
+
+        x = torch.randn(rows, columns, device="cuda").half()
+        return function_kernels.Measured([x], [torch.empty_like(x)], lambda: [torch.softmax(x, 1)], 1e-2)
+
+    return function_kernels.Case(f"softmax of {rows} x {columns}", 4 * rows * columns, payload, prepare)
+
+
+def _pooling(shape: tuple[int, int, int, int], is_nchw: bool) -> function_kernels.Case:
+    """Returns the maxima of windows of 2 x 2, of which none overlap."""
+    order, axes = ("nchw", (2, 3)) if is_nchw else ("nhwc", (1, 2))
+    halves = tuple(size // 2 if axis in axes else size for axis, size in enumerate(shape))
+    x, y = _type(shape, "f16"), _type(halves, "f16")
+    payload = f"""func.func @pooling(%x: {x}) -> {y} {{
+  %low = arith.constant 0xFC00 : f16
+  %window = tensor.empty() : tensor<2x2xf16>
+  %empty = tensor.empty() : {y}
+  %start = linalg.fill ins(%low : f16) outs(%empty : {y}) -> {y}
+  %y = linalg.pooling_{order}_max {{dilations = dense<1> : vector<2xi64>, strides = dense<2> : vector<2xi64>}}
+      ins(%x, %window : {x}, tensor<2x2xf16>) outs(%start : {y}) -> {y}
+  return %y : {y}
+}}
+"""
+
+    def prepare() -> function_kernels.Measured:
+        import torch  # pyright: ignore[reportMissingImports]
+
+        x = torch.randn(shape, device="cuda").half()
+        viewed = x if is_nchw else x.permute(0, 3, 1, 2)
+        out = torch.empty(halves, dtype=x.dtype, device="cuda")
+
+        def library() -> list[torch.Tensor]:
+            y = torch.nn.functional.max_pool2d(viewed, 2)
+            return [y if is_nchw else y.permute(0, 2, 3, 1)]
+
+        return function_kernels.Measured([x], [out], library)
+
+    size = 2 * (math.prod(shape) + math.prod(halves))
+    return function_kernels.Case(f"maxima of windows of {_text(shape)} ({order})", size, payload, prepare)
+
+
+CASES = (
+    *map(
+        _alone,
+        (
+            Reduction((4096, 4096), (0, 1)),
+            Reduction((512, 512), (0, 1)),
+            Reduction((4095, 4097), (0, 1)),
+            Reduction((1 << 24,), (0,), "maximum"),
+            Reduction((8192, 8192), (0, 1), "magnitude"),
+            Reduction((8, 1000000), (1,)),
+            Reduction((40, 200000), (1,), "maximum"),
+            Reduction((1 << 20, 8), (0,)),
+            Reduction((8192, 1024), (0,)),
+            Reduction((8192, 4096), (0,)),
+            Reduction((64, 56, 56, 64), (0, 1, 2)),
+            Reduction((64, 64, 56, 56), (0, 2, 3)),
+            Reduction((16, 512, 14, 14), (0, 2, 3), "squares"),
+            Reduction((16, 256, 56, 56), (2, 3)),
+        ),
+    ),
+    _quantization(8192, 4096),
+    _group_norm(1, 32, 10, 16384),
+    _group_norm(2, 32, 10, 16384),
+    _group_norm(8, 32, 20, 1024),
+    _softmax(8, 131072),
+    _softmax(128, 131072),
+    _pooling((32, 112, 112, 64), is_nchw=False),
+    _pooling((32, 64, 112, 112), is_nchw=True),
+)
+make_parser = partial(function_kernels.parser_for, __doc__, CASES)
+main = main_of_parts(make_parser)
+
+
+if __name__ == "__main__":
+    run(main)
