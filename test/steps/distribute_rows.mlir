@@ -23,26 +23,61 @@
 // CHECK: memref.store %{{.*}}, %y[
 // CHECK-NOT: memref.alloc
 // CHECK: return
-func.func @divided(%x: memref<10x60xf32>, %y: memref<10x60xf32>) {
+func.func @divided(%x: memref<11x60xf32>, %y: memref<11x60xf32>) {
   %zero = arith.constant 0.0 : f32
-  %e = memref.alloc() : memref<10x60xf32>
+  %e = memref.alloc() : memref<11x60xf32>
   linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
-      ins(%x : memref<10x60xf32>) outs(%e : memref<10x60xf32>) {
+      ins(%x : memref<11x60xf32>) outs(%e : memref<11x60xf32>) {
   ^bb0(%in: f32, %out: f32):
     %v = math.exp %in : f32
     linalg.yield %v : f32
   }
-  %s = memref.alloc() : memref<10xf32>
-  linalg.fill ins(%zero : f32) outs(%s : memref<10xf32>)
+  %s = memref.alloc() : memref<11xf32>
+  linalg.fill ins(%zero : f32) outs(%s : memref<11xf32>)
   linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
-      ins(%e : memref<10x60xf32>) outs(%s : memref<10xf32>) {
+      ins(%e : memref<11x60xf32>) outs(%s : memref<11xf32>) {
   ^bb0(%in: f32, %out: f32):
     %v = arith.addf %in, %out : f32
     linalg.yield %v : f32
   }
-  %c = memref.expand_shape %s [[0, 1]] output_shape [10, 1] : memref<10xf32> into memref<10x1xf32>
+  %c = memref.expand_shape %s [[0, 1]] output_shape [11, 1] : memref<11xf32> into memref<11x1xf32>
   linalg.generic {indexing_maps = [#all, affine_map<(i, j) -> (i, 0)>, #all], iterator_types = ["parallel", "parallel"]}
-      ins(%e, %c : memref<10x60xf32>, memref<10x1xf32>) outs(%y : memref<10x60xf32>) {
+      ins(%e, %c : memref<11x60xf32>, memref<11x1xf32>) outs(%y : memref<11x60xf32>) {
+  ^bb0(%in: f32, %sum: f32, %out: f32):
+    %v = arith.divf %in, %sum : f32
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// Rows of a few vectors: four lanes compute a row of 16, so that each loads a vector, which it keeps.
+// CHECK-LABEL: func.func @short(
+// CHECK: gpu.launch blocks({{.*}} = %c2, {{.*}} threads({{.*}} = %c256,
+// CHECK: scf.if
+// CHECK: vector.load %x[{{.*}} : memref<72x16xf32>, vector<4xf32>
+// CHECK-NOT: scf.for
+// CHECK-COUNT-2: gpu.shuffle xor
+// CHECK-NOT: gpu.shuffle
+// CHECK-NOT: vector.load
+// CHECK: vector.store %{{.*}}, %y[
+// CHECK: return
+func.func @short(%x: memref<72x16xf32>, %y: memref<72x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %s = memref.alloc() : memref<72xf32>
+  linalg.fill ins(%zero : f32) outs(%s : memref<72xf32>)
+  linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<72x16xf32>) outs(%s : memref<72xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  }
+  linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : memref<72x16xf32>, memref<72xf32>) outs(%y : memref<72x16xf32>) {
   ^bb0(%in: f32, %sum: f32, %out: f32):
     %v = arith.divf %in, %sum : f32
     linalg.yield %v : f32

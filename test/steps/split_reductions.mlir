@@ -10,9 +10,9 @@
 // CHECK-LABEL: func.func @sum(
 // CHECK: %[[one:.+]] = arith.constant 1.0
 // CHECK: %[[start:.+]] = linalg.fill ins(%[[one]]
-// CHECK: %[[rows:.+]] = tensor.expand_shape %x {{\[}}[0, 1], [2]] {{.*}} into tensor<256x4x2048xf16>
+// CHECK: %[[rows:.+]] = tensor.expand_shape %x {{\[}}[0, 1], [2]] {{.*}} into tensor<64x16x2048xf16>
 // CHECK: %[[neutral:.+]] = arith.constant -0.0
-// CHECK: %[[zeros:.+]] = linalg.fill ins(%[[neutral]] : f32) {{.*}} -> tensor<256xf32>
+// CHECK: %[[zeros:.+]] = linalg.fill ins(%[[neutral]] : f32) {{.*}} -> tensor<64xf32>
 // CHECK: %[[parts:.+]] = linalg.generic {{.*}} ["parallel", "reduction", "reduction"]{{.*}} ins(%[[rows]]{{.*}} outs(%[[zeros]]
 // CHECK: arith.extf
 // CHECK: linalg.generic {{.*}} ["reduction"]{{.*}} ins(%[[parts]]{{.*}} outs(%[[start]] : tensor<f32>)
@@ -77,25 +77,25 @@ func.func @columns(%x: tensor<65536x8xf16>) -> tensor<8xf16> {
 // CHECK-LABEL: func.func @channels(
 // CHECK-NOT: tensor.expand_shape
 // CHECK: %[[parts:.+]]:2 = linalg.generic {{.*}} ["parallel", "parallel", "reduction", "reduction"]{{.*}} ins(%x
-// CHECK: } -> (tensor<32x16xf32>, tensor<32x16xf32>)
+// CHECK: } -> (tensor<64x64xf32>, tensor<64x64xf32>)
 // CHECK: linalg.generic {{.*}} ins(%[[parts]]#0 {{.*}}
 // CHECK: arith.addf
 // CHECK: linalg.generic {{.*}} ins(%[[parts]]#1 {{.*}}
 // CHECK: arith.maximumf
-func.func @channels(%x: tensor<32x16x56x56xf32>) -> (tensor<16xf32>, tensor<16xf32>) {
+func.func @channels(%x: tensor<64x64x56x56xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
   %zero = arith.constant 0.0 : f32
-  %0 = tensor.empty() : tensor<16xf32>
-  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<16xf32>) -> tensor<16xf32>
+  %0 = tensor.empty() : tensor<64xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<64xf32>) -> tensor<64xf32>
   %s:2 = linalg.generic {indexing_maps = [#all, #channel, #channel],
       iterator_types = ["reduction", "parallel", "reduction", "reduction"]}
-      ins(%x : tensor<32x16x56x56xf32>) outs(%zeros, %zeros : tensor<16xf32>, tensor<16xf32>) {
+      ins(%x : tensor<64x64x56x56xf32>) outs(%zeros, %zeros : tensor<64xf32>, tensor<64xf32>) {
   ^bb0(%in: f32, %sum: f32, %max: f32):
     %v = arith.addf %sum, %in : f32
     %a = math.absf %in : f32
     %m = arith.maximumf %max, %a : f32
     linalg.yield %v, %m : f32, f32
-  } -> (tensor<16xf32>, tensor<16xf32>)
-  return %s#0, %s#1 : tensor<16xf32>, tensor<16xf32>
+  } -> (tensor<64xf32>, tensor<64xf32>)
+  return %s#0, %s#1 : tensor<64xf32>, tensor<64xf32>
 }
 
 // -----

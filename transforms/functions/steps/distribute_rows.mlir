@@ -22,11 +22,12 @@ module attributes {transform.with_named_sequence} {
 
   transform.named_sequence @distribute_rows(%module: !transform.any_op {transform.readonly}) {
     // Loops over blocks and threads (`scf.forall`), with barriers of their own where threads exchange values in memory.
-    "tc.distribute_rows"(%module) {threads = 256 : i64} : (!transform.any_op) -> ()
+    "tc.distribute_rows"(%module) {threads = 256 : i64, knobs = {threads = "threads"}} : (!transform.any_op) -> ()
     %function = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     %launch = transform.gpu.map_forall_to_blocks %function generate_gpu_launch
       : (!transform.any_op) -> !transform.any_op
     %mapped = transform.gpu.map_nested_forall_to_threads %launch block_dims = [256, 1, 1] sync_after_distribute = false
+      {knobs = {block_dims = "[threads, 1, 1]"}}
       : (!transform.any_op) -> !transform.any_op
     // The kernel takes whole buffers, and not views of them.
     "tc.sink_views"(%module) : (!transform.any_op) -> ()

@@ -2,7 +2,7 @@
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.multi_kernel.rows import LONG, RowOp, is_too_long, length_of
+from stepladder.extension.lib.multi_kernel.rows import RowOp, is_chain, is_too_long, length_of
 from stepladder.extension.lib.multi_kernel.stages import STARTS, one_function, outline, with_producers
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
@@ -39,7 +39,7 @@ def outline_rows(payload: ir.Operation, op: OutlineRows, rewriter: Rewriter) -> 
             return
         chain = block.chain(seed)
         outlined_ops.update(member.op for member in chain)
-        if len(chain) > 1 or length_of(seed, len(seed.rows())) > LONG:
+        if len(chain) > 1 or is_chain(seed):
             _outline(block, chain, rewriter)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from stepladder.extension.lib.multi_kernel.products import is_product
+from stepladder.extension.lib.multi_kernel.rows import block_threads
 from stepladder.extension.lib.multi_kernel.stages import group_of, is_private
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
@@ -38,7 +39,8 @@ from stepladder.runtime.problem import operand_of
 # Knobs of matmuls too: whether a kernel may start while the one before it ends, and whether it may approximate.
 _DEPENDENT, _MATH = "dependent_launch", "math"
 # Kinds of kernels, of several ops each, that have a pipeline of this name.
-_CHAINS = ("rows", "attention")
+_ROWS, _THREADS = "rows", "threads"
+_CHAINS = (_ROWS, "attention")
 
 
 def type_of(function: ir.Operation) -> ir.Type:
@@ -189,6 +191,9 @@ class Compiler:
         pipeline = kind if kind in _CHAINS else "elementwise"
         if pipeline in _CHAINS and _MATH in self.request.settings:
             settings[_MATH] = self.request.settings[_MATH]
+        if pipeline == _ROWS:
+            payload = parse_payload(texts[0], name)  # what `walk` returns does not keep it
+            settings[_THREADS] = block_threads(walk(payload, "linalg.generic"))
         built = build_plain(name, texts, pipeline, settings, use_cache=self.use_cache)
         return Stage(built.code, built.roles, built.kernel)
 

@@ -16,6 +16,7 @@ from stepladder.extension.lib.epilogues.partial_results import over_lanes
 from stepladder.extension.lib.memory import store_vector
 from stepladder.extension.lib.multi_kernel.donation import Part, replaced_part
 from stepladder.extension.lib.multi_kernel.initial_values import initial_of
+from stepladder.extension.lib.multi_kernel.rows import MANY_RESULTS
 from stepladder.extension.lib.multi_kernel.thread_tiles import LoadedTile, ThreadTile, address_of, find_thread_tile
 from stepladder.extension.lib.threads import WARP
 from stepladder.mlir.bindings import arith, ir, scf
@@ -23,10 +24,8 @@ from stepladder.mlir.linalg_ops import indexing_maps
 
 # With fewer threads, multiprocessors are idle: threads of ops that are more than a copy compute an element each.
 _FEWEST_THREADS = 1 << 15
-# With as many elements of a result and more, threads that reduce one each have enough loads in flight: of f16 on an
-# H200, 4096 sums of 4096 values took 89.5 us so, and 20.4 us by warps; 65536 sums of 512 took 23.1 us, and 36.7 us by
-# warps (docs/results/column_reductions.json).
-_MANY_ELEMENTS = 3 << 13
+# With fewer results of a reduction along outer loops, a warp reduces each, even if its lanes load no neighbours.
+_FEW_RESULTS = 1 << 11
 _FLOATS = (ir.F32Type, ir.F16Type, ir.BF16Type)  # which lanes exchange, as f32
 
 
@@ -101,12 +100,16 @@ class ElementNest:
         largest = max(self.maps[: self.inputs], key=len, default=[])
         return bool(largest) and bool(self.reduced) and largest[-1] == self.reduced[-1]
 
+    def _elements(self) -> int:
+        """Returns how many elements a result has."""
+        return math.prod(self.sizes[loop] for loop in self.parallel)
+
     def _column_tile(self) -> ThreadTile | None:
         """Returns the neighbouring elements of a result that a warp reduces along columns of the operands; None where
         there are so many elements that each thread reduces one, or an operand has no such neighbours.
         """
-        elements = math.prod(self.sizes[loop] for loop in self.parallel)
-        if self.folds is None or not self._lanes_reduce() or self._is_along_rows() or elements >= _MANY_ELEMENTS:
+        is_large = self._elements() >= MANY_RESULTS
+        if self.folds is None or not self._lanes_reduce() or self._is_along_rows() or is_large:
             return None
         tile = find_thread_tile(list(self.generic.operands), self.maps, self.outputs, self.sizes)
         return tile if tile is not None and tile.row is None else None
@@ -154,7 +157,9 @@ class ElementNest:
             threads: of a block, a multiple of 32.
         """
         column_tile = self._column_tile()
-        is_for_warps = column_tile is not None or (self._lanes_reduce() and self._is_along_rows())
+        is_for_warps = column_tile is not None or (
+            self._lanes_reduce() and (self._is_along_rows() or self._elements() < _FEW_RESULTS)
+        )
         tile = column_tile or self._tile()
         elements = math.prod(self.extents[loop] for loop in self.parallel) if tile is None else tile.threads
         per_block = threads // WARP if is_for_warps else threads

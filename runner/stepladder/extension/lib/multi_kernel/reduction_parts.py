@@ -6,19 +6,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stepladder.extension.lib.element_bodies import VECTOR_BYTES, vector_bits
 from stepladder.extension.lib.epilogues.folds import fold_of
-from stepladder.extension.lib.multi_kernel.rows import LONG, RowOp, is_too_long
+from stepladder.extension.lib.multi_kernel.rows import LONG, RowOp, column_width, is_too_long, row_threads
 from stepladder.extension.lib.threads import WARP
-from stepladder.mlir.bindings import ir
 
-_BYTE = 8  # bits
-# Threads of a block that reduces a long row, as `distribute_rows` has them.
-_BLOCK = 256
-# Threads of a kernel that saturate the memory: 1024 for each of 128 multiprocessors.
-_ENOUGH_THREADS = 1 << 17
+# Threads of a kernel that saturate the memory: of those that load vectors of rows, and of those that reduce a column
+# each (docs/results/column_parts.json).
+_OF_ROWS, _OF_COLUMNS = 1 << 18, 1 << 16
 # Loads of a thread, one after the other, from which on a second kernel takes less time than is saved.
-_MANY_LOADS = 32
+_MANY_LOADS = 16
 # Loads of a thread of a part.
 _FEWEST_LOADS = 4
 
@@ -60,32 +56,31 @@ def parts_of(op: RowOp) -> Parts | None:
     is_by_rows = op.is_reduction and op.is_over(op.rows())
     if is_by_rows and not is_too_long(op.rows(), length):
         return None
-    width = VECTOR_BYTES * 8 // max([_BYTE, *map(vector_bits, _read(op))])
-    lanes = _lanes(op, length, is_by_rows)
+    width = column_width(op, op.reduced if op.is_reduction else range(len(op.sizes)))
+    lanes = _lanes(op, length, width, is_by_rows)
     loads = length // (lanes * width) if is_by_rows else length // WARP
-    if loads < _MANY_LOADS or _threads(op, 1, lanes, width) >= _ENOUGH_THREADS:
+    enough = _OF_ROWS if op.is_reduction else _OF_COLUMNS
+    if loads < _MANY_LOADS or _threads(op, 1, lanes) >= enough:
         return None
     # With more parts, a thread of the second reduction would load more than one of the first.
     most = min(loads // _FEWEST_LOADS, math.isqrt(loads * lanes))
-    counts: dict[int, tuple[int, Parts]] = {}
-    for parts in _candidates(op, width):
-        count = parts.count(op.sizes)
-        threads = _threads(op, count, _lanes(op, length // count, _are_rows(op, parts)), width)
-        counts[count] = threads, parts
-    possible = [count for count in counts if 1 < count <= most]
-    enough = [count for count in possible if counts[count][0] >= _ENOUGH_THREADS]
-    return counts[min(enough) if enough else max(possible)][1] if possible else None
+    threads: dict[int, int] = {}
+    by_count = {parts.count(op.sizes): parts for parts in _candidates(op, width)}
+    for count, parts in by_count.items():
+        threads[count] = _threads(op, count, _lanes(op, length // count, width, _are_rows(op, parts)))
+    possible = [count for count in by_count if 1 < count <= most]
+    sufficient = [count for count in possible if threads[count] >= enough]
+    return by_count[min(sufficient) if sufficient else max(possible)] if possible else None
 
 
-def _lanes(op: RowOp, length: int, are_rows: bool) -> int:
+def _lanes(op: RowOp, length: int, width: int, are_rows: bool) -> int:
     """Returns how many threads reduce the terms of a result."""
-    return _BLOCK if op.is_reduction and are_rows and length > LONG else WARP
+    return row_threads(length, width) if op.is_reduction and are_rows and length > LONG else WARP
 
 
-def _threads(op: RowOp, count: int, lanes: int, width: int) -> int:
-    """Returns how many threads reduce `count` parts of each result; those of outer loops, `width` results each."""
-    results = math.prod(op.rows()) * count
-    return results * lanes if op.is_reduction else -(-results // width) * lanes
+def _threads(op: RowOp, count: int, lanes: int) -> int:
+    """Returns how many threads reduce `count` parts of each result; a thread reduces a result along outer loops."""
+    return math.prod(op.rows()) * count * (lanes if op.is_reduction else 1)
 
 
 def _are_rows(op: RowOp, parts: Parts) -> bool:
@@ -106,15 +101,6 @@ def _candidates(op: RowOp, width: int) -> Iterator[Parts]:
                 continue
             whole = op.reduced[: place + is_whole]
             yield Parts(tuple(whole), None if is_whole or outer == 1 else loop, 1 if is_whole else outer)
-
-
-def _read(op: RowOp) -> list[ir.Type]:
-    """Returns the types of the operands that have reduced loops."""
-    return [
-        ir.RankedTensorType(operand.type).element_type
-        for operand, loops in zip(op.op.operands, op.maps[: op.inputs])
-        if set(loops) & set(op.reduced)
-    ]
 
 
 def _divisors(size: int) -> list[int]:

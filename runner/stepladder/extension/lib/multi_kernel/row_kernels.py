@@ -20,7 +20,7 @@ from stepladder.extension.lib.element_bodies import (
 from stepladder.extension.lib.epilogues.folds import Fold
 from stepladder.extension.lib.epilogues.partial_results import over_lanes
 from stepladder.extension.lib.memory import create_global, load_vector, store_vector
-from stepladder.extension.lib.multi_kernel.rows import LONG, RowOp, length_of, vector_width
+from stepladder.extension.lib.multi_kernel.rows import HELD, HELD_BY_LANES, RowOp, lanes_of_row, length_of, vector_width
 from stepladder.extension.lib.threads import WARP
 from stepladder.extension.lib.vectors import extract
 from stepladder.mlir import types
@@ -28,11 +28,8 @@ from stepladder.mlir.bindings import gpu, ir, memref, scf
 from stepladder.mlir.reshapes import BUFFER_VIEWS, groups_of
 from stepladder.mlir.traverse import origin, producer
 
-# Elements, or vectors of them, that a thread loads before it computes: their loads overlap.
-_AT_ONCE = 4
-_VECTORS_AT_ONCE = 2
-# Vectors of each operand that a thread keeps in registers, where they are the whole row: it is read once.
-_HELD = 4
+# Elements, or vectors of them, that a thread loads before it computes, so that their loads overlap.
+_AT_ONCE = (4, 2, 1)
 
 # An index, or None for that of an axis of one element.
 Coordinate = ir.Value | None
@@ -89,8 +86,7 @@ class RowKernel:
         Args:
             threads: of a block.
         """
-        longest = max(length_of(op, len(self.rows)) for op in self.ops)
-        self.threads, self.lanes = threads, threads if longest > LONG else WARP
+        self.threads, self.lanes = threads, lanes_of_row(self.ops, self.rows, threads)
         rows, per_block = math.prod(self.rows), threads // self.lanes
         block = create_forall(-(-rows // per_block), "block")
         with ir.InsertionPoint(operations_of(block.owner)[-1]):
@@ -99,8 +95,8 @@ class RowKernel:
                 if per_block == 1:
                     self._compute(block, thread)
                     return
-                lane = apply(lambda t: t % WARP, thread)
-                row = apply(lambda b, t: b * per_block + ir.AffineExpr.get_floor_div(t, WARP), block, thread)
+                lane = apply(lambda t: t % self.lanes, thread)
+                row = apply(lambda b, t: b * per_block + ir.AffineExpr.get_floor_div(t, self.lanes), block, thread)
                 with create_if(less_than(row, index(rows))):
                     self._compute(row, lane)
 
@@ -152,7 +148,8 @@ class RowKernel:
         assert folds is not None
         begin = [fold.neutral() for fold in folds]
         values = self._over_columns(op, begin, lambda columns, so_far: self._folded(op, columns, so_far))
-        values = [over_lanes(fold, value, LANES) for fold, value in zip(folds, values)]
+        distances = [distance for distance in LANES if distance < self.lanes]
+        values = [over_lanes(fold, value, distances) for fold, value in zip(folds, values)]
         if self.lanes > WARP:
             values = [self._over_warps(fold, value) for fold, value in zip(folds, values)]
         for number, (fold, value) in enumerate(zip(folds, values)):
@@ -188,9 +185,9 @@ class RowKernel:
         width = vector_width(op, len(self.rows), self.lanes)
         lane = apply(lambda t: t * width, self.lane)
         step = self.lanes * width
-        unroll_factor = _VECTORS_AT_ONCE if width > 1 else _AT_ONCE
-        unrolled_count = count // (step * unroll_factor) * (step * unroll_factor)
-        for first, end, at_once in ((0, unrolled_count, unroll_factor), (unrolled_count, count, 1)):
+        first = 0
+        for at_once in _AT_ONCE:
+            end = count if at_once == 1 else first + (count - first) // (step * at_once) * (step * at_once)
             if first == end:
                 continue
             begins = apply(lambda t, n=first: t + n, lane) if first else lane
@@ -198,14 +195,14 @@ class RowKernel:
             with ir.InsertionPoint(loop.body):
                 columns = self._places(loop.induction_variable, at_once, width)
                 scf.yield_(compute(columns, list(loop.inner_iter_args)))
-            values = list(loop.results_)
+            first, values = end, list(loop.results_)
         return values
 
     def _whole_of(self, op: RowOp) -> list[ir.Value]:
         """Returns the columns of a thread where they are the whole row and few vectors; else none."""
         count, width = length_of(op, len(self.rows)), vector_width(op, len(self.rows), self.lanes)
         step = self.lanes * width
-        if width == 1 or count % step or count // step > _HELD:
+        if width == 1 or count % step or count // step > (HELD if self.lanes > WARP else HELD_BY_LANES):
             return []
         if (count, width) not in self._places_by_size:
             lane = apply(lambda t: t * width, self.lane)
