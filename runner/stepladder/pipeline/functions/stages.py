@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from stepladder.extension.lib.multi_kernel.products import is_product
-from stepladder.extension.lib.multi_kernel.rows import block_threads
+from stepladder.extension.lib.multi_kernel.row_threads import block_threads
 from stepladder.extension.lib.multi_kernel.stages import group_of, is_private
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir

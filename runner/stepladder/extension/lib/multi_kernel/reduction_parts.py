@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stepladder.extension.lib.epilogues.folds import fold_of
-from stepladder.extension.lib.multi_kernel.rows import LONG, RowOp, column_width, is_too_long, row_threads
+from stepladder.extension.lib.multi_kernel.row_threads import column_width, row_threads
+from stepladder.extension.lib.multi_kernel.rows import LONG, RowOp, is_too_long
 from stepladder.extension.lib.threads import WARP
 
 # Threads of a kernel that saturate the memory: of those that load vectors of rows, and of those that reduce a column

@@ -20,7 +20,8 @@ from stepladder.extension.lib.element_bodies import (
 from stepladder.extension.lib.epilogues.folds import Fold
 from stepladder.extension.lib.epilogues.partial_results import over_lanes
 from stepladder.extension.lib.memory import create_global, load_vector, store_vector
-from stepladder.extension.lib.multi_kernel.rows import HELD, HELD_BY_LANES, RowOp, lanes_of_row, length_of, vector_width
+from stepladder.extension.lib.multi_kernel.row_threads import HELD, HELD_BY_LANES, lanes_of_row, vector_width
+from stepladder.extension.lib.multi_kernel.rows import RowOp, length_of
 from stepladder.extension.lib.threads import WARP
 from stepladder.extension.lib.vectors import extract
 from stepladder.mlir import types
@@ -182,7 +183,7 @@ class RowKernel:
         if columns := self._whole_of(op):
             return list(compute(columns, list(begin)))
         count, values = length_of(op, len(self.rows)), list(begin)
-        width = vector_width(op, len(self.rows), self.lanes)
+        width = vector_width(self.ops, op, len(self.rows), self.lanes)
         lane = apply(lambda t: t * width, self.lane)
         step = self.lanes * width
         first = 0
@@ -200,7 +201,7 @@ class RowKernel:
 
     def _whole_of(self, op: RowOp) -> list[ir.Value]:
         """Returns the columns of a thread where they are the whole row and few vectors; else none."""
-        count, width = length_of(op, len(self.rows)), vector_width(op, len(self.rows), self.lanes)
+        count, width = length_of(op, len(self.rows)), vector_width(self.ops, op, len(self.rows), self.lanes)
         step = self.lanes * width
         if width == 1 or count % step or count // step > (HELD if self.lanes > WARP else HELD_BY_LANES):
             return []

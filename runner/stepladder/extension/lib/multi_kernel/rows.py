@@ -13,31 +13,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from stepladder.extension.lib.control_flow import operations_of
-from stepladder.extension.lib.element_bodies import VECTOR_BYTES, has_vectors, operand_loops, vector_bits
+from stepladder.extension.lib.element_bodies import operand_loops
 from stepladder.extension.lib.epilogues.folds import Fold, fold_of
-from stepladder.extension.lib.threads import WARP
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
 
-_BYTE = 8  # bits
 # Columns above which the threads of a block compute a row, and not those of a warp.
 LONG = 512
 # Rows of this length are a kernel for each op, unless there are enough of them to occupy a GPU.
 _TOO_LONG, _ENOUGH = 65536, 64
-# Threads of a block, by the least loads of 16 bytes in a row. Of f16 on an H200, rows of 8192 took 20% less time by 512
-# threads than by 256, rows of 4096 45% more; rows of 131072 took 14% less by 1024 than by 512
-# (docs/results/row_threads.json).
-_THREADS = ((16384, 1024), (1024, 512), (0, 256))
 # With as many results of a reduction along outer loops and more, threads that reduce one each have enough loads in
 # flight: of f16 on an H200, 4096 sums of 4096 values took 89.5 us so, and 20.4 us by warps; 65536 sums of 512 took 23.1
 # us, and 36.7 us by warps (docs/results/column_reductions.json).
 MANY_RESULTS = 3 << 13
-# Vectors of each operand that a thread of a block, or a lane, keeps in registers, where they are the whole row.
-HELD, HELD_BY_LANES = 4, 8
-# A warp computes a longer row, too, if it consists of at most as many vectors, and there are many rows.
-_VECTORS_OF_WARP, _MANY_ROWS = 256, 1 << 11
-# With fewer threads, a lane computes one vector of a row.
-_FEW_THREADS = 1 << 15
 # Elements from which on a reduction along short rows is a chain of its own: it loads vectors.
 _MANY_ELEMENTS = 1 << 16
 # Types that the lanes of a warp exchange.
@@ -168,29 +156,6 @@ def _exchanged(fold: Fold) -> Fold:
     return dataclasses.replace(fold, type=ir.F32Type.get()) if is_narrow else fold
 
 
-def vector_width(op: RowOp, rank: int, lanes: int) -> int:
-    """Returns how many neighbouring columns a thread computes at once: as many as are 16 bytes of the widest operand
-    that has the columns; 1 where no operand has such vectors.
-
-    Args:
-        op: on buffers, over the rows.
-        rank: how many loops the rows have.
-        lanes: threads of a row.
-    """
-    columns = op.columns(rank)
-    if len(columns) != 1:
-        return 1
-    elements = [
-        ir.MemRefType(operand.type).element_type
-        for operand, loops in zip(op.op.operands, op.maps)
-        if loops[-1:] == columns and loops.count(columns[0]) == 1 and has_vectors(operand, 1)
-    ]
-    width = VECTOR_BYTES * 8 // max(map(vector_bits, elements)) if elements else 1
-    while width > 1 and (op.sizes[columns[0]] % width or op.sizes[columns[0]] < lanes * width):
-        width //= 2
-    return width
-
-
 def length_of(op: RowOp, rank: int) -> int:
     """Returns how many iterations an op has in a row.
 
@@ -219,58 +184,3 @@ def is_chain(op: RowOp) -> bool:
     """
     length = length_of(op, len(op.kept))
     return length > LONG or length * math.prod(op.rows()) >= _MANY_ELEMENTS
-
-
-def lanes_of_row(ops: Sequence[RowOp], rows: Sequence[int], threads: int) -> int:
-    """Returns how many threads compute a row: a block where it is long, else lanes of a warp.
-
-    Args:
-        ops: of a chain, on buffers.
-        rows: sizes of the loops over the rows. Those of a warp divide them, so that all of its lanes exchange values.
-        threads: of a block.
-    """
-    rank, count = len(rows), math.prod(rows)
-    vectors = max(-(-length_of(op, rank) // vector_width(op, rank, 1)) for op in ops)
-    if max(length_of(op, rank) for op in ops) > LONG and (vectors > _VECTORS_OF_WARP or count < _MANY_ROWS):
-        return threads
-    lanes = math.gcd(vectors, WARP)
-    if vectors > lanes * HELD or count * lanes < _FEW_THREADS:
-        lanes = min(WARP, 1 << (vectors - 1).bit_length())
-    return max(lanes, WARP // math.gcd(count, WARP))
-
-
-def row_threads(length: int, width: int) -> int:
-    """Returns the threads of a block that computes a row.
-
-    Args:
-        length: of the row.
-        width: how many neighbouring columns a vector of 16 bytes has.
-    """
-    loads = length if length % width else length // width
-    return next(threads for least, threads in _THREADS if loads >= least)
-
-
-def block_threads(generics: Sequence[ir.Operation]) -> int:
-    """Returns the threads of the blocks that compute a chain.
-
-    Args:
-        generics: the ops of the chain, on tensors.
-    """
-    ops = [RowOp(generic) for generic in generics]
-    rank = len(next((op.kept for op in ops if op.reduced), []))
-    return max(row_threads(length_of(op, rank), column_width(op, op.columns(rank))) for op in ops)
-
-
-def column_width(op: RowOp, columns: Sequence[int]) -> int:
-    """Returns how many neighbouring columns are 16 bytes of the widest operand that has some of the columns.
-
-    Args:
-        op: on tensors.
-        columns: loops.
-    """
-    bits = [
-        vector_bits(ir.ShapedType(operand.type).element_type)
-        for operand, loops in zip(op.op.operands, op.maps)
-        if set(loops) & set(columns)
-    ]
-    return VECTOR_BYTES * 8 // max([_BYTE, *bits])
