@@ -140,3 +140,41 @@ func.func @weighted(%x: memref<2x3x4x5xf32>, %w: memref<4xf32>, %y: memref<2x3x4
   }
   return
 }
+
+// -----
+
+#result = affine_map<(a, b, c, d) -> (a, b, c, d)>
+#operand = affine_map<(a, b, c, d) -> (a, c, d, b)>
+
+// Loops of one iteration are left out: this copy moves no element.
+// CHECK-LABEL: func.func @unit(
+// CHECK-DAG: %[[x:.+]] = memref.collapse_shape %x {{\[}}[0, 1, 2, 3]] : memref<5x3x4x1xf32> into memref<60xf32>
+// CHECK-DAG: %[[y:.+]] = memref.collapse_shape %y {{\[}}[0, 1, 2, 3]] : memref<5x1x3x4xf32> into memref<60xf32>
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel"]} ins(%[[x]] {{.*}} outs(%[[y]]
+func.func @unit(%x: memref<5x3x4x1xf32>, %y: memref<5x1x3x4xf32>) {
+  linalg.generic {indexing_maps = [#operand, #result],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x : memref<5x3x4x1xf32>) outs(%y : memref<5x1x3x4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+
+// -----
+
+#result = affine_map<(a, b, c) -> (a, b, c)>
+#operand = affine_map<(a, b, c) -> (a, c, b)>
+
+// Of a part of a buffer: a column of an axis of one element has the stride of the axis before it.
+// CHECK-LABEL: func.func @unit_part(
+// CHECK: memref.collapse_shape %x {{\[}}[0], [1, 2]] : memref<5x4x1xf32, strided<[8, 1, 3]>>
+// CHECK-SAME: into memref<5x4xf32, strided<[8, 1]>>
+func.func @unit_part(%x: memref<5x4x1xf32, strided<[8, 1, 3]>>, %y: memref<5x1x4xf32>) {
+  linalg.generic {indexing_maps = [#operand, #result], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : memref<5x4x1xf32, strided<[8, 1, 3]>>) outs(%y : memref<5x1x4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}

@@ -37,23 +37,23 @@ def collapse_loops(payload: ir.Operation, op: CollapseLoops, rewriter: Rewriter)
         pairs = [_pairs(item) for item in ops]
     except Refusal:
         return  # `distribute_elements` and `distribute_rows` name what they do not accept
-    if len(ops) > 1:
+    is_chain = len(ops) > 1
+    if is_chain:
         pairs = _common_pairs(ops, pairs)
     views: dict[tuple[ir.Value, str], ir.Value] = {}
     for item, own in zip(ops, pairs):
-        if own:
-            _collapse(item, own, views)
+        if own or not is_chain:
+            _collapse(item, own, views, drops_unit_loops=not is_chain)
 
 
 def _pairs(op: RowOp) -> Pairs:
     """Returns pairs of loops of which, in all operands that have one of them, the first one runs over rows, and the
     second one over all elements of a row."""
-    used_indices = {ir.IntegerAttr(item.attributes["dim"]).value for item in walk(op.op, "linalg.index")}
     copies = [item for item in operations_of(op.op.block) if item.name == "memref.copy"]
     copied_buffers = {origin(copy.operands[1], BUFFER_VIEWS) for copy in copies}
     if any(origin(operand, BUFFER_VIEWS) in copied_buffers for operand in list(op.op.operands)[op.inputs :]):
         return set()
-    loops = [loop for loop in range(len(op.sizes)) if loop not in used_indices]
+    loops = [loop for loop in range(len(op.sizes)) if op.sizes[loop] > 1 and loop not in _used_indices(op)]
     return {
         (first, second)
         for first, second in itertools.permutations(loops, 2)
@@ -61,16 +61,22 @@ def _pairs(op: RowOp) -> Pairs:
     }
 
 
+def _used_indices(op: RowOp) -> set[int]:
+    """Returns the loops whose indices the body reads."""
+    return {ir.IntegerAttr(item.attributes["dim"]).value for item in walk(op.op, "linalg.index")}
+
+
 def _are_neighbours(operand: ir.Value, map_: list[int | None], first: int, second: int) -> bool:
     """Returns whether an operand has neither of two loops, or the second one along the rows of the first."""
     if first not in map_ and second not in map_:
         return True
-    if map_.count(first) != 1 or map_.count(second) != 1 or map_.index(second) != map_.index(first) + 1:
+    if map_.count(first) != 1 or map_.count(second) != 1:
         return False
     type_ = ir.MemRefType(operand.type)
+    outer, inner = map_.index(first), map_.index(second)
     strides, _ = type_.get_strides_and_offset()
-    axis = map_.index(second)
-    return strides[axis - 1] == strides[axis] * type_.shape[axis]
+    are_unit = all(size == 1 for size in type_.shape[outer + 1 : inner])
+    return outer < inner and are_unit and strides[outer] == strides[inner] * type_.shape[inner]
 
 
 def _common_pairs(ops: Sequence[RowOp], pairs: Sequence[Pairs]) -> list[Pairs]:
@@ -94,11 +100,11 @@ def _is_direct(op: RowOp) -> bool:
     return all(producer(root) is None or root == operand for operand, root in roots)
 
 
-def _groups(loops: int, pairs: Pairs) -> list[list[int]]:
+def _groups(loops: Sequence[int], pairs: Pairs) -> list[list[int]]:
     """Returns the loops that become one, for each new loop; these are in the order of their outermost ones."""
     following = dict(pairs)
     groups = []
-    for loop in sorted(set(range(loops)) - set(following.values())):
+    for loop in sorted(set(loops) - set(following.values())):
         group = [loop]
         while group[-1] in following:
             group.append(following[group[-1]])
@@ -106,30 +112,37 @@ def _groups(loops: int, pairs: Pairs) -> list[list[int]]:
     return groups
 
 
-def _collapse(op: RowOp, pairs: Pairs, views: dict[tuple[ir.Value, str], ir.Value]) -> None:
+def _collapse(op: RowOp, pairs: Pairs, views: dict[tuple[ir.Value, str], ir.Value], *, drops_unit_loops: bool) -> None:
     """Collapses loops of an op.
 
     Args:
         op: on buffers.
         pairs: of loops; no loop is first in two of them, or second.
         views: made for other ops, by the buffer and the axes that are collapsed; grows.
+        drops_unit_loops: whether loops of one iteration are left out too.
     """
     generic = op.op
-    groups = _groups(len(op.sizes), pairs)
+    loops = [
+        loop
+        for loop, size in enumerate(op.sizes)
+        if size > 1 or not drops_unit_loops or loop in _used_indices(op) or op.sizes == [1] * len(op.sizes)
+    ]
+    groups = _groups(loops, pairs)
+    if len(groups) == len(op.sizes):
+        return
     new_loop = {loop: number for number, group in enumerate(groups) for loop in group}
     inner_loops = {second for _, second in pairs}
     maps = []
-    for place, loops in enumerate(op.maps):
-        axes: list[list[int]] = []
-        results = []
-        for axis, loop in enumerate(loops):
-            if loop in inner_loops:
-                axes[-1].append(axis)
-                continue
-            axes.append([axis])
-            zero = ir.AffineExpr.get_constant(0, generic.context)
-            results.append(zero if loop is None else ir.AffineExpr.get_dim(new_loop[loop], generic.context))
-        maps.append(ir.AffineMap.get(len(groups), 0, results, generic.context))
+    for place, own in enumerate(op.maps):
+        axes = _axes(own, inner_loops, set(loops))
+        results = [next((loop for axis in group if (loop := own[axis]) in new_loop), None) for group in axes]
+        expressions = [
+            ir.AffineExpr.get_constant(0, generic.context)
+            if loop is None
+            else ir.AffineExpr.get_dim(new_loop[loop], generic.context)
+            for loop in results
+        ]
+        maps.append(ir.AffineMap.get(len(groups), 0, expressions, generic.context))
         key = generic.operands[place], str(axes)
         if key not in views:
             with ir.InsertionPoint(generic), generic.location:
@@ -144,6 +157,22 @@ def _collapse(op: RowOp, pairs: Pairs, views: dict[tuple[ir.Value, str], ir.Valu
         item.attributes["dim"] = ir.IntegerAttr.get(dim.type, new_loop[dim.value])
 
 
+def _axes(map_: list[int | None], inner_loops: set[int], loops: set[int]) -> list[list[int]]:
+    """Returns the axes of an operand that become one, for each new axis: axes without a loop that is left, and of the
+    inner loops, go with the one before them, or else with the first one that has such a loop."""
+    axes: list[list[int]] = []
+    is_open = False  # no axis of the last group has a loop yet
+    for axis, loop in enumerate(map_):
+        is_outer = loop in loops and loop not in inner_loops
+        if axes and (is_open or not is_outer):
+            axes[-1].append(axis)
+            is_open = is_open and not is_outer
+        else:
+            axes.append([axis])
+            is_open = not is_outer
+    return axes
+
+
 def _collapsed(buffer: ir.Value, axes: Sequence[Sequence[int]]) -> ir.Value:
     """Returns a buffer with some axes collapsed, at the insertion point."""
     type_ = ir.MemRefType(buffer.type)
@@ -153,6 +182,8 @@ def _collapsed(buffer: ir.Value, axes: Sequence[Sequence[int]]) -> ir.Value:
     shape = [math.prod(type_.shape[axis] for axis in group) for group in axes]
     layout = None
     if isinstance(type_.layout, ir.StridedLayoutAttr):
-        layout = ir.StridedLayoutAttr.get(offset, [strides[group[-1]] for group in axes])
+        # Upstream takes the stride of the innermost axis of more than one element.
+        innermost = [next((axis for axis in reversed(group) if type_.shape[axis] > 1), group[0]) for group in axes]
+        layout = ir.StridedLayoutAttr.get(offset, [strides[axis] for axis in innermost])
     result = ir.MemRefType.get(shape, type_.element_type, layout, type_.memory_space)
     return memref.collapse_shape(result, buffer, axes)

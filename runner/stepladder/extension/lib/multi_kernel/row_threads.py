@@ -13,14 +13,17 @@ from stepladder.mlir.reshapes import BUFFER_VIEWS, TENSOR_VIEWS
 from stepladder.mlir.traverse import origin, producer, users_of
 
 _BYTE = 8  # bits
-# Threads of a block, by the least loads of 16 bytes in a row. Of f16 on an H200, rows of 8192 took 20% less time by 512
-# threads than by 256, rows of 4096 45% more; rows of 131072 took 14% less by 1024 than by 512
-# (docs/results/row_threads.json).
-_THREADS = ((16384, 1024), (1024, 512), (0, 256))
+# Threads of a block, by the least loads of 16 bytes in a row, of chains, which read it again, and of single reductions.
+# On an H200, chains over 4096 rows of 16384 f16 took 65.8 us by 512 threads and 86.0 us by 256, over 2048 rows of 8192
+# 19.3 and 17.2 us, over 64 rows of 163840 17.2 us and, by 1024 threads, 15.4 us; maxima of 280 rows of 16384 f16 took 2.7
+# us by 512 threads and 2.2 us by 256 (docs/results/row_threads.json).
+_THREADS_OF_CHAINS = ((16384, 1024), (2048, 512), (0, 256))
+_THREADS_OF_REDUCTIONS = ((16384, 1024), (8192, 512), (0, 256))
 # Vectors of each operand that a thread of a block, or a lane, keeps in registers, where they are the whole row.
 HELD, HELD_BY_LANES = 4, 8
-# A warp computes a longer row, too, if it consists of at most as many vectors, and there are many rows.
-_VECTORS_OF_WARP, _MANY_ROWS = 256, 1 << 11
+# A warp computes a longer row, too, if lanes keep all of its vectors, and there are many rows: 32000 rows of 768 f16 took
+# 24.8 us so, and 57.1 us by blocks of 256 threads.
+_MANY_ROWS = 1 << 9
 # With fewer threads, a lane computes one vector of a row.
 _FEW_THREADS = 1 << 15
 
@@ -71,7 +74,7 @@ def lanes_of_row(ops: Sequence[RowOp], rows: Sequence[int], threads: int) -> int
     """
     rank, count = len(rows), math.prod(rows)
     vectors = max(-(-length_of(op, rank) // vector_width(ops, op, rank, 1)) for op in ops)
-    if max(length_of(op, rank) for op in ops) > LONG and (vectors > _VECTORS_OF_WARP or count < _MANY_ROWS):
+    if max(length_of(op, rank) for op in ops) > LONG and (vectors > WARP * HELD_BY_LANES or count < _MANY_ROWS):
         return threads
     lanes = math.gcd(vectors, WARP)
     if vectors > lanes * HELD or count * lanes < _FEW_THREADS:
@@ -79,15 +82,17 @@ def lanes_of_row(ops: Sequence[RowOp], rows: Sequence[int], threads: int) -> int
     return max(lanes, WARP // math.gcd(count, WARP))
 
 
-def row_threads(length: int, width: int) -> int:
+def row_threads(length: int, width: int, *, is_chain: bool = False) -> int:
     """Returns the threads of a block that computes a row.
 
     Args:
         length: of the row.
         width: how many neighbouring columns a vector of 16 bytes has.
+        is_chain: whether several ops are over the row.
     """
     loads = length if length % width else length // width
-    return next(threads for least, threads in _THREADS if loads >= least)
+    table = _THREADS_OF_CHAINS if is_chain else _THREADS_OF_REDUCTIONS
+    return next(threads for least, threads in table if loads >= least)
 
 
 def block_threads(generics: Sequence[ir.Operation]) -> int:
@@ -99,7 +104,7 @@ def block_threads(generics: Sequence[ir.Operation]) -> int:
     ops = [RowOp(generic) for generic in generics]
     rank = len(next((op.kept for op in ops if op.reduced), []))
     width = min(column_width(op, op.columns(rank), inside=set(generics)) for op in ops)
-    return max(row_threads(length_of(op, rank), width) for op in ops)
+    return max(row_threads(length_of(op, rank), width, is_chain=len(ops) > 1) for op in ops)
 
 
 def column_width(op: RowOp, columns: Sequence[int], inside: Collection[ir.Operation] = ()) -> int:
