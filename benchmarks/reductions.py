@@ -233,6 +233,42 @@ def _softmax(rows: int, columns: int) -> function_kernels.Case:
     return function_kernels.Case(f"softmax of {rows} x {columns}", 4 * rows * columns, payload, prepare)
 
 
+def _index_of_maximum(rows: int, columns: int) -> function_kernels.Case:
+    """Returns the index of the first maximum of each row, as greedy decoding takes it."""
+    x, value, place = _type((rows, columns), "f32"), _type([rows], "f32"), _type([rows], "i64")
+    payload = f"""func.func @index_of_maximum(%x: {x}) -> {place} {{
+  %low = arith.constant 0xFF800000 : f32
+  %none = arith.constant 0 : i64
+  %values = tensor.empty() : {value}
+  %places = tensor.empty() : {place}
+  %v = linalg.fill ins(%low : f32) outs(%values : {value}) -> {value}
+  %p = linalg.fill ins(%none : i64) outs(%places : {place}) -> {place}
+  %y:2 = linalg.generic {{
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "reduction"]}}
+      ins(%x : {x}) outs(%v, %p : {value}, {place}) {{
+  ^bb0(%in: f32, %most: f32, %at: i64):
+    %j = linalg.index 1 : index
+    %here = arith.index_cast %j : index to i64
+    %more = arith.maximumf %in, %most : f32
+    %is = arith.cmpf ogt, %in, %most : f32
+    %new = arith.select %is, %here, %at : i64
+    linalg.yield %more, %new : f32, i64
+  }} -> ({value}, {place})
+  return %y#1 : {place}
+}}
+"""
+
+    def prepare() -> function_kernels.Measured:
+        import torch  # pyright: ignore[reportMissingImports]
+
+        x = torch.randn(rows, columns, device="cuda")
+        out = torch.empty(rows, dtype=torch.int64, device="cuda")
+        return function_kernels.Measured([x], [out], lambda: [torch.argmax(x, 1)])
+
+    return function_kernels.Case(f"index of maximum of {rows} x {columns} f32", 4 * rows * columns, payload, prepare)
+
+
 def _pooling(shape: tuple[int, int, int, int], is_nchw: bool) -> function_kernels.Case:
     """Returns the maxima of windows of 2 x 2, of which none overlap."""
     order, axes = ("nchw", (2, 3)) if is_nchw else ("nhwc", (1, 2))
@@ -292,6 +328,9 @@ CASES = (
     _group_norm(8, 32, 20, 1024),
     _softmax(8, 131072),
     _softmax(128, 131072),
+    _index_of_maximum(1, 128256),
+    _index_of_maximum(32, 128256),
+    _index_of_maximum(4096, 1000),
     _pooling((32, 112, 112, 64), is_nchw=False),
     _pooling((32, 64, 112, 112), is_nchw=True),
 )

@@ -406,17 +406,25 @@ func.func @copy_to_a_view(%x: memref<10xf32>, %begin: memref<2x5xf32>, %y: memre
 
 // -----
 
-// The lanes of a warp find the first of the largest values: each of neighbours, and then of two lanes the second one's
-// where it exceeds. An extremum that is NaN is computed again, one value after the other.
+// The lanes of a warp find the first of the largest values: each of every 32nd one, and then of two lanes the one with
+// the larger value, or with the lower index of equal ones. An extremum that is NaN is computed again, one value after the
+// other.
 // CHECK-LABEL: func.func @argmax(
 // CHECK: gpu.launch blocks({{.*}} = %c1, {{.*}} threads({{.*}} = %c256,
-// CHECK: [[found:%.+]]:2 = scf.for [[at:%.+]] = %{{.*}} to %{{.*}} step %c1 iter_args([[most:%.+]] = %{{.*}}, [[where:%.+]] = %c-1_i32) -> (f32, i32)
+// CHECK: [[found:%.+]]:2 = scf.for [[at:%.+]] = %{{.*}} to %c100 step %c32 iter_args([[most:%.+]] = %{{.*}}, [[where:%.+]] = %c-1_i32) -> (f32, i32)
 // CHECK: [[x:%.+]] = memref.load %x[%{{.*}}, [[at]]]
-// CHECK: [[own:%.+]] = arith.index_cast [[at]] : index to i32
 // CHECK: [[is:%.+]] = arith.cmpf ogt, [[x]], [[most]] : f32
+// CHECK: [[own:%.+]] = arith.index_cast [[at]] : index to i32
 // CHECK: arith.select [[is]], [[own]], [[where]] : i32
 // CHECK: arith.maximumf [[most]], [[x]] : f32
-// CHECK-COUNT-10: gpu.shuffle down
+// CHECK: [[other:%.+]], %{{.+}} = gpu.shuffle xor [[found]]#0, %c16_i32, %c32_i32
+// CHECK: [[further:%.+]], %{{.+}} = gpu.shuffle xor [[found]]#1, %c16_i32, %c32_i32
+// CHECK-DAG: [[more:%.+]] = arith.cmpf ogt, [[other]], [[found]]#0
+// CHECK-DAG: [[equal:%.+]] = arith.cmpf oeq, [[other]], [[found]]#0
+// CHECK-DAG: [[lower:%.+]] = arith.cmpi ult, [[further]], [[found]]#1
+// CHECK: [[both:%.+]] = arith.andi [[equal]], [[lower]]
+// CHECK: arith.ori [[more]], [[both]]
+// CHECK-COUNT-8: gpu.shuffle xor
 // CHECK: scf.if
 // CHECK: [[nan:%.+]] = arith.cmpf uno,
 // CHECK: scf.if [[nan]] {
@@ -448,13 +456,14 @@ func.func @argmax(%x: memref<8x100xf32>, %value: memref<8xf32>, %place: memref<8
 
 // -----
 
-// The last of equal ones: a lane further on has it where its value is as large, and took the place of what it began with.
+// The last of equal ones: the higher index, of lanes that have one.
 // CHECK-LABEL: func.func @last(
 // CHECK: arith.cmpf oge, %{{.*}}, %{{.*}} : f32
-// CHECK: gpu.shuffle down
-// CHECK: [[as_large:%.+]] = arith.cmpf oge,
-// CHECK: [[took:%.+]] = arith.cmpi sge, %{{.*}}, %c0_i32
-// CHECK: arith.andi [[as_large]], [[took]]
+// CHECK: gpu.shuffle xor
+// CHECK: arith.cmpf ogt,
+// CHECK: [[equal:%.+]] = arith.cmpf oeq,
+// CHECK: [[higher:%.+]] = arith.cmpi sgt,
+// CHECK: arith.andi [[equal]], [[higher]]
 #both = affine_map<(i, j) -> (i, j)>
 #first = affine_map<(i, j) -> (i)>
 func.func @last(%x: memref<8x100xf32>, %value: memref<8xf32>, %place: memref<8xi64>) {
@@ -469,6 +478,64 @@ func.func @last(%x: memref<8x100xf32>, %value: memref<8xf32>, %place: memref<8xi
     %here = arith.index_cast %j : index to i64
     %more = arith.maximumf %in, %most : f32
     %is = arith.cmpf oge, %in, %most : f32
+    %new = arith.select %is, %here, %at : i64
+    linalg.yield %more, %new : f32, i64
+  }
+  return
+}
+
+// -----
+
+// Of many values, the threads of a block find it, each of eight at once; warps exchange theirs through shared memory.
+// CHECK-LABEL: func.func @long(
+// CHECK: gpu.launch blocks({{.*}} = %c3, {{.*}} threads({{.*}} = %c256,
+// CHECK: scf.for {{.*}} to %c4096 step %c2048
+// CHECK-COUNT-8: memref.load %x
+// CHECK: scf.for {{.*}} to %c5000 step %c256
+// CHECK-COUNT-10: gpu.shuffle xor
+// CHECK: gpu.barrier
+// CHECK-COUNT-16: memref.load %{{.*}} #gpu.address_space<workgroup>>
+// CHECK: arith.cmpf uno,
+#both = affine_map<(i, j) -> (i, j)>
+#first = affine_map<(i, j) -> (i)>
+func.func @long(%x: memref<3x5000xf32>, %value: memref<3xf32>, %place: memref<3xi64>) {
+  %low = arith.constant 0xFF800000 : f32
+  %none = arith.constant 0 : i64
+  linalg.fill ins(%low : f32) outs(%value : memref<3xf32>)
+  linalg.fill ins(%none : i64) outs(%place : memref<3xi64>)
+  linalg.generic {indexing_maps = [#both, #first, #first], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<3x5000xf32>) outs(%value, %place : memref<3xf32>, memref<3xi64>) {
+  ^bb0(%in: f32, %most: f32, %at: i64):
+    %j = linalg.index 1 : index
+    %here = arith.index_cast %j : index to i64
+    %more = arith.maximumf %in, %most : f32
+    %is = arith.cmpf ogt, %in, %most : f32
+    %new = arith.select %is, %here, %at : i64
+    linalg.yield %more, %new : f32, i64
+  }
+  return
+}
+
+// -----
+
+// A start that is NaN gives way to the first value, which did not exceed it: threads cannot begin from it each.
+// CHECK-LABEL: func.func @from_nan(
+// CHECK-NOT: gpu.shuffle
+// CHECK: return
+#both = affine_map<(i, j) -> (i, j)>
+#first = affine_map<(i, j) -> (i)>
+func.func @from_nan(%x: memref<8x100xf32>, %value: memref<8xf32>, %place: memref<8xi64>) {
+  %nan = arith.constant 0x7FC00000 : f32
+  %none = arith.constant 0 : i64
+  linalg.fill ins(%nan : f32) outs(%value : memref<8xf32>)
+  linalg.fill ins(%none : i64) outs(%place : memref<8xi64>)
+  linalg.generic {indexing_maps = [#both, #first, #first], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<8x100xf32>) outs(%value, %place : memref<8xf32>, memref<8xi64>) {
+  ^bb0(%in: f32, %most: f32, %at: i64):
+    %j = linalg.index 1 : index
+    %here = arith.index_cast %j : index to i64
+    %more = arith.maxnumf %in, %most : f32
+    %is = arith.cmpf ogt, %in, %most : f32
     %new = arith.select %is, %here, %at : i64
     linalg.yield %more, %new : f32, i64
   }

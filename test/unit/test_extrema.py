@@ -99,6 +99,26 @@ def test_comparisons_of_the_extremum_so_far_with_a_value(element: str) -> None:
 
 
 @pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize("predicate", ["ogt", "oge"])
+@pytest.mark.parametrize("fold", ["maximumf %a, %most", "maxnumf %a, %most", "select %is, %a, %most"])
+def test_a_block_finds_the_extremum_of_many_values(predicate: str, fold: str) -> None:
+    """The first of equal ones, or the last, wherever they are, and what the body makes of NaN."""
+    test = f"%is = arith.cmpf {predicate}, %a, %most : f32"
+    text = PLACES.format(n=2309, element="f32", place="i32", low="0xFF800000", test=test)
+    text = text.replace("select %is, %a, %most", fold)
+    x = np.zeros((5, 2309), np.float32)
+    for row, places in enumerate([(0, 2308), (255, 256), (2047, 2048), (7, 263), (2304, 2306)]):
+        x[row, places] = 1
+    x[3, 20] = np.nan
+    value, index = stepladder.compile(text, device="emulator", target="sm_80")(x)
+    wanted = np.array([[0, 255, 2047, 7, 2304], [2308, 256, 2048, 263, 2306]][predicate == "oge"])
+    most = np.ones(5, np.float32)
+    if fold.startswith("maximumf"):  # nothing exceeds a NaN
+        most[3], wanted[3] = np.nan, 7
+    assert np.array_equal(value, most, equal_nan=True) and np.array_equal(index, wanted)
+
+
+@pytest.mark.usefixtures("needs_ptxas")
 def test_places_that_their_type_does_not_have_are_not_separated() -> None:
     """The first NaN or largest one of 127 places; of more, i8 has no number that stands for none."""
     x = np.eye(5, 127, 122, np.float16)

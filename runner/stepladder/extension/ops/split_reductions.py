@@ -123,7 +123,7 @@ class _DividedLoops:
         maps += [ir.AffineMap.get(len(loops), 0, list(map(ir.AffineExpr.get_dim, kept_loops)))] * len(folds)
         generic, block = create_generic([value for value, _ in operands], begins, maps)
         with ir.InsertionPoint(block):
-            terms = self._terms(dict(zip(op.body.arguments[: op.inputs], block.arguments)), folds)
+            terms = self._terms(block, folds)
             so_far = list(block.arguments)[op.inputs :]
             folded = [
                 fold.folded(value, term if term.type == fold.type else as_float(term, fold.type))
@@ -132,9 +132,10 @@ class _DividedLoops:
             ir.Operation.create("linalg.yield", operands=folded)
         return list(generic.results)
 
-    def _terms(self, values: dict[ir.Value, ir.Value], folds: list[Fold]) -> list[ir.Value]:
-        """Returns what is folded, at the insertion point: the end of a block."""
-        end = ir.InsertionPoint(ir.InsertionPoint.current.block)
+    def _terms(self, block: ir.Block, folds: list[Fold]) -> list[ir.Value]:
+        """Returns what is folded, at the end of the block of the parts, which is the insertion point."""
+        values: dict[ir.Value, ir.Value] = dict(zip(self._op.body.arguments[: self._op.inputs], block.arguments))
+        end = ir.InsertionPoint(block)
         folded = [fold.op for fold in folds]
         for item in operations_of(self._op.body)[:-1]:
             if item.name == "linalg.index":

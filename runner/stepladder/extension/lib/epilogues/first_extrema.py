@@ -1,8 +1,10 @@
 """Reductions that keep where the largest or smallest value is, the first or the last of equal ones, as argmax and
-argmin: by the lanes of a warp."""
+argmin: by several threads."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stepladder.extension.lib.arithmetic import integer
@@ -18,6 +20,7 @@ _MORE = {
     "arith.minnumf": arith.CmpFPredicate.OLT,
 }
 _EXTREMA = tuple(_MORE)
+_PROPAGATING = ("arith.maximumf", "arith.minimumf")  # NaN
 _OR_EQUAL = {arith.CmpFPredicate.OGT: arith.CmpFPredicate.OGE, arith.CmpFPredicate.OLT: arith.CmpFPredicate.OLE}
 _REVERSED = {
     arith.CmpFPredicate.OGT: arith.CmpFPredicate.OLT,
@@ -45,6 +48,15 @@ class FirstExtremum:
     selected: ir.Value
     predicate: int
 
+    def may_begin_apart(self, start: float | None) -> bool:
+        """Returns whether threads may begin from the start each: one that is NaN, which no value exceeds, gives way to
+        the first value of each thread, if the op ignores NaN.
+
+        Args:
+            start: that the extremum begins with; None for one that is not known.
+        """
+        return self.name in _PROPAGATING or (start is not None and not math.isnan(start))
+
     def exceeds(self, value: ir.Value, so_far: ir.Value) -> ir.Value:
         """Returns whether a value replaces the extremum so far, as i1; NaN does not, nor any value that of
         NaN.
@@ -62,28 +74,37 @@ class FirstExtremum:
         """
         return ir.Operation.create(self.name, results=[so_far.type], operands=[so_far, value]).results[0]
 
-    def over_lanes(self, best: ir.Value, number: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Returns for the first lane of a warp the extremum of all lanes, and the number of the first one, or the last,
-        that has it.
-
-        Each lane has those of values after the ones of lower lanes. Where the extremum is NaN, the index is any.
+    def merged(self, best: ir.Value, number: ir.Value, other: ir.Value, further: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Returns the extremum of the values of two threads, and the number of the first one, or the last, that has it.
+        Where the extremum is NaN, the number is any.
 
         Args:
-            best: of f32; number: of i32, -1 where no value of the lane replaced what it began with.
+            best, other: extrema, of f32.
+            number, further: of the values that have them, of i32; -1 where no value replaced what the thread began
+                with.
         """
-        distance = 1
-        while distance < WARP:
+        is_first = self.predicate == int(_MORE[self.name])
+        exceeds = arith.cmpf(_MORE[self.name], other, best)
+        are_equal = arith.cmpf(arith.CmpFPredicate.OEQ, other, best)
+        # As an unsigned number, -1 is the last one.
+        precedes = arith.CmpIPredicate.ult if is_first else arith.CmpIPredicate.sgt
+        exceeds = arith.ori(exceeds, arith.andi(are_equal, arith.cmpi(precedes, further, number)))
+        return self.folded(best, other), arith.select(exceeds, further, number)
+
+    def over_lanes(self, best: ir.Value, number: ir.Value, distances: Sequence[int]) -> tuple[ir.Value, ir.Value]:
+        """Returns the extremum of lanes whose indices differ in some bits, and the number of the first value, or the
+        last, that is equal to it: all of them have both.
+
+        Args:
+            best, number: as for `merged`.
+            distances: powers of two, below the size of a warp.
+        """
+        for distance in distances:
             other, further = (
-                gpu.shuffle(value, integer(distance, 32), integer(WARP, 32), gpu.ShuffleMode.DOWN)[0]
+                gpu.shuffle(value, integer(distance, 32), integer(WARP, 32), gpu.ShuffleMode.XOR)[0]
                 for value in (best, number)
             )
-            exceeds = self.exceeds(other, best)
-            if self.predicate != int(_MORE[self.name]):
-                # Equal to what both lanes began with.
-                exceeds = arith.andi(exceeds, arith.cmpi(arith.CmpIPredicate.sge, further, integer(0, 32)))
-            number = arith.select(exceeds, further, number)
-            best = self.folded(best, other)
-            distance *= 2
+            best, number = self.merged(best, number, other, further)
         return best, number
 
 

@@ -15,13 +15,13 @@ from stepladder.mlir.traverse import origin, producer, users_of
 _BYTE = 8  # bits
 # Threads of a block, by the least loads of 16 bytes in a row, of chains, which read it again, and of single reductions.
 # On an H200, chains over 4096 rows of 16384 f16 took 65.8 us by 512 threads and 86.0 us by 256, over 2048 rows of 8192
-# 19.3 and 17.2 us, over 64 rows of 163840 17.2 us and, by 1024 threads, 15.4 us; maxima of 280 rows of 16384 f16 took 2.7
+# 19.3 and 17.2 us, over 64 rows of 163840 17.2 us and, by 1024 threads, 15.4 us; maxima of 280 rows of 16384 took 2.7
 # us by 512 threads and 2.2 us by 256 (docs/results/row_threads.json).
 _THREADS_OF_CHAINS = ((16384, 1024), (2048, 512), (0, 256))
 _THREADS_OF_REDUCTIONS = ((16384, 1024), (8192, 512), (0, 256))
 # Vectors of each operand that a thread of a block, or a lane, keeps in registers, where they are the whole row.
 HELD, HELD_BY_LANES = 4, 8
-# A warp computes a longer row, too, if lanes keep all of its vectors, and there are many rows: 32000 rows of 768 f16 took
+# A warp computes a longer row, too, if lanes keep all of its vectors, and there are many rows: 32000 rows of 768 took
 # 24.8 us so, and 57.1 us by blocks of 256 threads.
 _MANY_ROWS = 1 << 9
 # With fewer threads, a lane computes one vector of a row.
