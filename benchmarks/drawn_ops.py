@@ -272,9 +272,17 @@ def _permutation(draw: random.Random, element: str) -> function_kernels.Case:
     text = f"""  %e = tensor.empty() : {type_}
   %y = linalg.transpose ins(%x0 : {_type(shape, element)}) outs(%e : {type_}) permutation = {order}
 """
-    compute = _made([(shape, element)], (result, element), lambda x: x.permute(order).contiguous())
+    compute = _made(
+        [(shape, element)], (result, element), lambda x: x.permute(order).clone(memory_format=_contiguous())
+    )
     name = f"axes {order} of {shape} {element}"
     return function_kernels.Case(name, 2 * _size((shape, element)), _function([(shape, element)], type_, text), compute)
+
+
+def _contiguous() -> torch.memory_format:
+    import torch  # pyright: ignore[reportMissingImports]
+
+    return torch.contiguous_format
 
 
 def _join(draw: random.Random, element: str) -> function_kernels.Case:

@@ -24,6 +24,7 @@ import render_elected
 import render_emulator
 import render_fit
 import render_fp8
+import render_functions
 import render_fusion
 import render_h100
 import render_hopper
@@ -43,7 +44,8 @@ from render_warp import measured_variants
 PAGES = (
     *("wmma.md", "wmma_steps.md", "mma_sync.md", "mma_sync_steps.md"),
     *("hopper.md", "hopper_measurements.md", "hopper_steps.md", "h100.md"),
-    *("fusion.md", "cost_model.md", "cost_model_fits.md", "payload.md", "python.md", "emulator.md", "xetile.md"),
+    *("fusion.md", "cost_model.md", "cost_model_fits.md", "payload.md", "function_kernels.md", "python.md"),
+    *("emulator.md", "xetile.md"),
 )
 DOCUMENTS = (ROOT / "README.md", *(DOCS / page for page in PAGES))
 
@@ -96,6 +98,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     **render_sums.REGIONS,
     **render_hopper.REGIONS,
     **render_hopper_checks.REGIONS,
+    **render_functions.REGIONS,
     **render_python.REGIONS,
     **render_xetile.REGIONS,
 }

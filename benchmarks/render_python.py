@@ -1,4 +1,4 @@
-"""The tables of docs/python.md and of docs/payload.md: what a call costs, functions and groups beside PyTorch."""
+"""The tables of docs/python.md and some of docs/payload.md: what a call costs, functions and groups beside PyTorch."""
 
 from __future__ import annotations
 
@@ -190,42 +190,6 @@ def pairs_table() -> str:
     )
 
 
-def rows_table() -> str:
-    """Returns the time of chains of rows as one kernel, beside a kernel for each op and PyTorch in eager mode."""
-    measured = result("rows")
-    rows = []
-    for case in measured["cases"]:
-        times = {name: median(samples) for name, samples in case["us"].items()}
-        row = {"function": case["kind"].replace("_", " "), "rows": str(case["rows"]), "columns": str(case["columns"])}
-        row |= {f"{name}, us": f"{times[name]:.1f}" for name in ("one kernel", "a kernel each", "eager")}
-        rows.append({**row, "kernels otherwise": str(case["launches"]["a kernel each"])})
-    return table(rows) + f"\nbf16, medians of 7 rounds, each a CUDA graph. {where(measured)}.\n"
-
-
-def elements_table() -> str:
-    """Returns the time of elementwise ops and copies beside PyTorch in eager mode."""
-    measured = result("elements")
-    titles = {"sum": "sum", "factors": "factor for each row", "cast": "cast from f32", "heads": "tokens and heads"}
-    rows = []
-    for case in measured["cases"]:
-        times = {name: median(samples) for name, samples in case["us"].items()}
-        row = {"function": titles[case["kind"]], "rows": str(case["rows"]), "columns": str(case["columns"])}
-        rows.append(row | {f"{name}, us": f"{times[name]:.2f}" for name in ("own", "eager")})
-    return table(rows) + f"\nf16, medians of 7 rounds, each with CUDA graphs of 20 launches. {where(measured)}.\n"
-
-
-def elementwise_kernels_table() -> str:
-    """Returns the time of ops on transposed operands and parts of buffers, beside PyTorch in eager mode."""
-    measured = result("elementwise_kernels")
-    titles = {"own": "own, us", "before": "elements one by one, us", "pytorch": "eager, us"}
-    rows = []
-    for op in measured["ops"]:
-        times = {title: f"{op['microseconds'][name]:.1f}" for name, title in titles.items()}
-        rate = op["bytes"] / op["microseconds"]["own"] * 1e-6
-        rows.append({"operand": op["op"], **times, "own, TB/s": f"{rate:.1f}"})
-    return table(rows) + f"\nMedians of {measured['rounds']} rounds of bursts, hot L2. {where(measured)}.\n"
-
-
 REGIONS: dict[str, Callable[[], str]] = {
     "calls": calls_table,
     "functions": functions_table,
@@ -234,7 +198,4 @@ REGIONS: dict[str, Callable[[], str]] = {
     "function calls": function_calls_table,
     "pairs of few rows": pairs_table,
     "groups": groups_table,
-    "rows": rows_table,
-    "elements": elements_table,
-    "elementwise kernels": elementwise_kernels_table,
 }

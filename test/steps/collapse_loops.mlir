@@ -178,3 +178,22 @@ func.func @unit_part(%x: memref<5x4x1xf32, strided<[8, 1, 3]>>, %y: memref<5x1x4
   }
   return
 }
+
+// -----
+
+#all = affine_map<(a, b) -> (a, b)>
+
+// What the result begins with is copied, to the axes that the op has.
+// CHECK-LABEL: func.func @begun(
+// CHECK-NOT: memref.collapse_shape
+// CHECK: return
+func.func @begun(%x: memref<4x8xf16>, %start: memref<4x8xf16>, %y: memref<4x8xf16>) {
+  memref.copy %start, %y : memref<4x8xf16> to memref<4x8xf16>
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<4x8xf16>) outs(%y : memref<4x8xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    %v = arith.addf %in, %out : f16
+    linalg.yield %v : f16
+  }
+  return
+}

@@ -42,23 +42,26 @@ def collapse_loops(payload: ir.Operation, op: CollapseLoops, rewriter: Rewriter)
         pairs = _common_pairs(ops, pairs)
     views: dict[tuple[ir.Value, str], ir.Value] = {}
     for item, own in zip(ops, pairs):
-        if own or not is_chain:
+        if (own or not is_chain) and not _begins_with_copies(item):
             _collapse(item, own, views, drops_unit_loops=not is_chain)
 
 
 def _pairs(op: RowOp) -> Pairs:
     """Returns pairs of loops of which, in all operands that have one of them, the first one runs over rows, and the
     second one over all elements of a row."""
-    copies = [item for item in operations_of(op.op.block) if item.name == "memref.copy"]
-    copied_buffers = {origin(copy.operands[1], BUFFER_VIEWS) for copy in copies}
-    if any(origin(operand, BUFFER_VIEWS) in copied_buffers for operand in list(op.op.operands)[op.inputs :]):
-        return set()
     loops = [loop for loop in range(len(op.sizes)) if op.sizes[loop] > 1 and loop not in _used_indices(op)]
     return {
         (first, second)
         for first, second in itertools.permutations(loops, 2)
         if all(_are_neighbours(operand, map_, first, second) for operand, map_ in zip(op.op.operands, op.maps))
     }
+
+
+def _begins_with_copies(op: RowOp) -> bool:
+    """Returns whether a result holds a copy of another buffer before the op; it is read by the indices of its axes."""
+    copies = [item for item in operations_of(op.op.block) if item.name == "memref.copy"]
+    copied_buffers = {origin(copy.operands[1], BUFFER_VIEWS) for copy in copies}
+    return any(origin(operand, BUFFER_VIEWS) in copied_buffers for operand in list(op.op.operands)[op.inputs :])
 
 
 def _used_indices(op: RowOp) -> set[int]:

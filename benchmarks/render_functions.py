@@ -1,0 +1,93 @@
+"""Tables of kernels of functions that are no matmuls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import geometric_mean, median
+
+from common import result, table, where
+
+
+def rows_table() -> str:
+    """Returns the time of chains of rows as one kernel, beside a kernel for each op and PyTorch in eager mode."""
+    measured = result("rows")
+    rows = []
+    for case in measured["cases"]:
+        times = {name: median(samples) for name, samples in case["us"].items()}
+        row = {"function": case["kind"].replace("_", " "), "rows": str(case["rows"]), "columns": str(case["columns"])}
+        row |= {f"{name}, us": f"{times[name]:.1f}" for name in ("one kernel", "a kernel each", "eager")}
+        rows.append({**row, "kernels otherwise": str(case["launches"]["a kernel each"])})
+    return table(rows) + f"\nbf16, medians of 7 rounds, each a CUDA graph. {where(measured)}.\n"
+
+
+def elements_table() -> str:
+    """Returns the time of elementwise ops and copies beside PyTorch in eager mode."""
+    measured = result("elements")
+    titles = {"sum": "sum", "factors": "factor for each row", "cast": "cast from f32", "heads": "tokens and heads"}
+    rows = []
+    for case in measured["cases"]:
+        times = {name: median(samples) for name, samples in case["us"].items()}
+        row = {"function": titles[case["kind"]], "rows": str(case["rows"]), "columns": str(case["columns"])}
+        rows.append(row | {f"{name}, us": f"{times[name]:.2f}" for name in ("own", "eager")})
+    return table(rows) + f"\nf16, medians of 7 rounds, each with CUDA graphs of 20 launches. {where(measured)}.\n"
+
+
+def _kernels(name: str, titles: dict[str, str], first: str, *, has_rate: bool = True) -> str:
+    """Returns the times of a benchmark of `function_kernels`; `titles` are those of its contestants."""
+    measured = result(name)
+    rows = []
+    for op in measured["ops"]:
+        times = {title: f"{op['microseconds'][key]:.1f}" for key, title in titles.items()}
+        rate = op["bytes"] / op["microseconds"]["own"] * 1e-6
+        rows.append({first: op["op"], **times} | ({"own, TB/s": f"{rate:.1f}"} if has_rate else {}))
+    return table(rows) + f"\nMedians of {measured['rounds']} rounds of bursts, hot L2. {where(measured)}.\n"
+
+
+def elementwise_kernels_table() -> str:
+    """Returns the time of ops on transposed operands and parts of buffers, beside PyTorch in eager mode."""
+    return _kernels("elementwise_kernels", {"own": "own, us", "pytorch": "eager, us"}, "operand")
+
+
+def reductions_table() -> str:
+    """Returns the time of reductions with few results, beside one kernel for each and PyTorch in eager mode."""
+    titles = {"own": "own, us", "before": "one part, us", "pytorch": "eager, us"}
+    return _kernels("reductions", titles, "function")
+
+
+def convolutions_table() -> str:
+    """Returns the time of convolutions as a copy and a matmul, beside cuDNN."""
+    return _kernels("convolutions", {"own": "own, us", "pytorch": "cuDNN, us"}, "convolution", has_rate=False)
+
+
+def drawn_ops_table() -> str:
+    """Returns the distribution of the speed of drawn functions relative to PyTorch in eager mode, by kind."""
+    measured = result("drawn_ops")
+    ratios: dict[str, list[float]] = {}
+    for op in measured["ops"]:
+        times = op["microseconds"]
+        for kind in (_kind(op["op"]), "all"):
+            ratios.setdefault(kind, []).append(times["pytorch"] / times["own"])
+    rows = []
+    for kind, values in sorted(ratios.items(), key=lambda item: item[0] == "all"):
+        ordered = sorted(values)
+        numbers = (geometric_mean(values), ordered[len(ordered) // 10], ordered[0], ordered[-1])
+        titles = ("geometric mean", "10th percentile", "minimum", "maximum")
+        rows.append({"kind": kind, "functions": str(len(values))} | dict(zip(titles, map("{:.2f}".format, numbers))))
+    return table(rows) + f"\nSpeed relative to eager mode, bursts, hot L2. {where(measured)}.\n"
+
+
+def _kind(name: str) -> str:
+    """Returns the kind of a drawn function, by its name."""
+    prefixes = {"x *": "elementwise", "axes": "permutation", "softmax": "softmax", "rms": "norm"}
+    prefixes |= {"sum": "reduction", "maximum": "reduction"}
+    return next((kind for prefix, kind in prefixes.items() if name.startswith(prefix)), "join or padding")
+
+
+REGIONS: dict[str, Callable[[], str]] = {
+    "rows": rows_table,
+    "elements": elements_table,
+    "elementwise kernels": elementwise_kernels_table,
+    "reductions": reductions_table,
+    "convolutions": convolutions_table,
+    "drawn ops": drawn_ops_table,
+}
