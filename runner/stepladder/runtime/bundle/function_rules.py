@@ -20,6 +20,8 @@ from stepladder.runtime.bundle.function import (
 from stepladder.runtime.bundle.preceding_kernels import check_launch
 from stepladder.runtime.bundle.written_bytes import is_written, note_written
 
+ADDRESS_SPACE = 2**49  # bytes that addresses of a GPU reach
+
 # Memory that kernels write before others read it, and kinds of buffers that are parts of others.
 _WRITTEN = ("workspace", "result")
 _PARTS = ("part", "result_part")
@@ -38,6 +40,8 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
     manifest = bundle.manifest
     if fields is None:
         fields = Fields(json.loads(json.dumps(manifest.to_json())), str(bundle.path))
+    if manifest.workspace > ADDRESS_SPACE:
+        raise fields.error("workspace", f"must be at most {ADDRESS_SPACE} bytes, got {manifest.workspace}")
     alignment = VECTOR if manifest.schema_version >= SCHEMA_VERSION_PLACED else ALIGNMENT
     for buffer, item in zip(manifest.buffers, fields.objects("buffers")):
         if buffer.strides is not None:
