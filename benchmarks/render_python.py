@@ -121,7 +121,8 @@ def attention_table() -> str:
         for part in measured["kernels"]
     ]
     return (
-        table(rows) + "\nA block with its norm and residual. Up to 32 tokens are the last ones of as many sequences, whose "
+        table(rows)
+        + "\nA block with its norm and residual. Up to 32 tokens are the last ones of as many sequences, whose "
         "caches have 2048 and are written in place. bf16, CUDA graphs of one call, medians of 5 rounds, of 2048 tokens "
         "of 7; for fewer tokens, "
         f"`torch.compile` with max-autotune was measured in other runs, with eager mode. {where(measured)}.\n\n"
