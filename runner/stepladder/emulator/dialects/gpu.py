@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.core import control_flow, values
+from stepladder.emulator.core.blocks import Blocks
 from stepladder.emulator.core.fibers import Fiber, Left, Unsupported
 from stepladder.emulator.core.program import Builder, Function, Instruction, decode_attributes
 from stepladder.emulator.core.registry import SHARED, executes, lowers
@@ -301,17 +302,8 @@ def _start(
     if not check_launch(machine.findings if machine.sanitize else None, op, requirements, attributes, chips):
         return
     layout |= registers.of_kernel(math.prod(block), attributes)
-    machine.launch(
-        code,
-        env_of,
-        grid,
-        block,
-        cluster,
-        window,
-        layout,
-        asynchronously=bool(op.result_types),
-        warp=_subgroup_size(op, code, attributes),
-    )
+    blocks = Blocks(block, grid, cluster, window, layout, _subgroup_size(op, code, attributes))
+    machine.launch(code, env_of, blocks, asynchronously=bool(op.result_types))
 
 
 def _subgroup_size(op: Instruction, code: Sequence[Instruction], attributes: Mapping[str, object]) -> int:
