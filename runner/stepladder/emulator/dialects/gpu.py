@@ -24,6 +24,7 @@ from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.diagnostics import location_text
 from stepladder.mlir.printed import keyword
+from stepladder.runtime.targets import XE_SUBGROUPS
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
@@ -32,7 +33,6 @@ _AXES = "xyz"
 # The attribute of `llvm.func` with the number of threads of a subgroup; launches and `gpu.func` take it too.
 _SUBGROUP_SIZE = "intel_reqd_sub_group_size"
 _XE_DIALECTS, _XE_SUBGROUP = ("xegpu.", "xevm."), 16  # whose kernels have so many threads a subgroup
-_SUBGROUP_SIZES = (8, 16, 32)
 
 
 def _axis(op: Instruction) -> int:
@@ -311,8 +311,8 @@ def _subgroup_size(op: Instruction, code: Sequence[Instruction], attributes: Map
     is_xe = any(other.name.startswith(_XE_DIALECTS) for other in code)
     default = _XE_SUBGROUP if is_xe else WARP
     size = op.attributes.get(_SUBGROUP_SIZE, attributes.get(_SUBGROUP_SIZE, default))
-    if size not in _SUBGROUP_SIZES:
-        raise Unsupported(op, f"with {_SUBGROUP_SIZE} = {size}: {', '.join(map(str, _SUBGROUP_SIZES))} are known")
+    if size not in XE_SUBGROUPS:
+        raise Unsupported(op, f"with {_SUBGROUP_SIZE} = {size}: {', '.join(map(str, XE_SUBGROUPS))} are known")
     return int(size)
 
 
