@@ -49,7 +49,7 @@ GROUPS = {
     "products of warpgroups": "wgmma.mma_async wgmma.mma_async.sp wgmma.fence wgmma.commit_group wgmma.wait_group",
     "control flow": "bra brx.idx call ret exit",
     "others": "brkpt nanosleep pmevent trap setmaxnreg alloca stacksave stackrestore istypep",
-    "integers side by side": (
+    "packed integers (SIMD)": (
         "vadd2 vadd4 vsub2 vsub4 vavrg2 vavrg4 vabsdiff2 vabsdiff4 vmin2 vmin4 vmax2 vmax4 vset2 vset4"
     ),
     "textures, surfaces and video": "tex tld4 txq suld sust sured suq vadd vsub vabsdiff vmin vmax vshl vshr vmad vset",
@@ -69,7 +69,7 @@ LEFT_OUT = {
     ),
     "instructions that newer ones replace": "shfl vote",
     "several GPUs": "multimem",
-    "functions and stacks, which LLVM inlines in kernels": ("call alloca stacksave stackrestore"),
+    "functions and stacks, which LLVM inlines in kernels": "alloca stacksave stackrestore",
     "the emulator's token is the phase alone": "mbarrier.pending_count",
 }
 

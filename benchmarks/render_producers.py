@@ -9,12 +9,12 @@ from statistics import median
 from common import result, table, where
 from producer_cases import DEFAULT
 
-# Ways in which an operand is made, by the times of a case.
+# Ways in which an operand is computed, and the times of a case for each.
 WAYS: dict[str, Callable[[dict], list[float]]] = {
     "preceding kernel": lambda case: _times(case, "kernels"),
     "registers": lambda case: _times(case, "registers"),
     "chosen by `compile`": lambda case: [kernel["us"] for kernel in case["kernels"] if kernel["place"] == DEFAULT],
-    "cuBLAS, made before": lambda case: [case["cublas"]],
+    "cuBLAS, of a prepared operand": lambda case: [case["cublas"]],
 }
 
 
@@ -31,7 +31,7 @@ def producers_table() -> str:
     for case in measured["cases"]:
         size = f"{case['n']} x {case['k']}"
         for way, times in WAYS.items():
-            head = {"made": case["kind"], "n x k": size, "by": way}
+            head = {"operand": case["kind"], "n x k": size, "computed by": way}
             row = rows.setdefault((case["kind"], size, way), {**head, **titles})
             microseconds = times(case)
             row[f"m = {case['m']}"] = f"{min(microseconds):.1f}" if microseconds else ""

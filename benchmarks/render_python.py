@@ -64,9 +64,7 @@ def functions_table() -> str:
         table(rows)
         + "\nSpeed as a ratio to PyTorch in eager mode and to `torch.compile` with max-autotune, in CUDA graphs, bf16, "
         "medians of 7 rounds. `alone` is a graph of one call; `layers` is a call in a graph of four, each with weights "
-        "of its own; `promised` is compiled and called with `constant_weights=True`. `attention` is a block with its "
-        "norm and residual; tokens of decode are the last ones of as many sequences, whose caches have 2048 and are "
-        "written in place. "
+        "of its own; `promised` is compiled and called with `constant_weights=True`. "
         f"{where(measured)}.\n"
     )
 
@@ -123,7 +121,10 @@ def attention_table() -> str:
         for part in measured["kernels"]
     ]
     return (
-        table(rows) + "\nbf16, CUDA graphs of one call, medians of 5 rounds, of 2048 tokens of 7; for fewer tokens, "
+        table(rows)
+        + "\nA block with its norm and residual. Up to 32 tokens are the last ones of as many sequences, whose "
+        "caches have 2048 and are written in place. bf16, CUDA graphs of one call, medians of 5 rounds, of 2048 tokens "
+        "of 7; for fewer tokens, "
         f"`torch.compile` with max-autotune was measured in other runs, with eager mode. {where(measured)}.\n\n"
         + table(kernels)
         + "\nThe time of kernels is that of a graph that ends with them, minus that of a graph that ends before them, "

@@ -28,11 +28,29 @@ func.func @sigmoid(%y: vector<2xf32>) -> vector<2xf32> {
   return %part : vector<2xf32>
 }
 
-// Exact quotients, those of other sums, and single ones stay.
-// CHECK-LABEL: func.func @others(
-// CHECK-COUNT-3: arith.divf
+// Of four elements, the second and the fourth.
+// CHECK-LABEL: func.func @four(
+// CHECK: arith.divf
+// CHECK-NOT: arith.divf
+// CHECK: arith.subi
 // CHECK-NOT: arith.subi
-func.func @others(%y: vector<2xf32>, %z: f32) -> (vector<2xf32>, vector<2xf32>, f32) {
+// CHECK: arith.divf
+// CHECK-NOT: arith.divf
+// CHECK: arith.subi
+// CHECK: vector.from_elements {{.*}} : vector<4xf32>
+func.func @four(%y: vector<4xf32>) -> vector<4xf32> {
+  %one = arith.constant dense<1.0> : vector<4xf32>
+  %power = math.exp2 %y fastmath<afn> : vector<4xf32>
+  %total = arith.addf %power, %one fastmath<contract> : vector<4xf32>
+  %part = arith.divf %one, %total fastmath<afn> : vector<4xf32>
+  return %part : vector<4xf32>
+}
+
+// Exact quotients, those of other sums and of products, and single ones stay.
+// CHECK-LABEL: func.func @others(
+// CHECK-COUNT-4: arith.divf
+// CHECK-NOT: arith.subi
+func.func @others(%y: vector<2xf32>, %z: f32) -> (vector<2xf32>, vector<2xf32>, vector<2xf32>, f32) {
   %one = arith.constant dense<1.0> : vector<2xf32>
   %single = arith.constant 1.0 : f32
   %power = math.exp2 %y fastmath<afn> : vector<2xf32>
@@ -40,8 +58,10 @@ func.func @others(%y: vector<2xf32>, %z: f32) -> (vector<2xf32>, vector<2xf32>, 
   %exact = arith.divf %one, %total : vector<2xf32>
   %sum = arith.addf %y, %one : vector<2xf32>
   %other = arith.divf %one, %sum fastmath<afn> : vector<2xf32>
+  %scaled = arith.mulf %power, %y : vector<2xf32>
+  %product = arith.divf %one, %scaled fastmath<afn> : vector<2xf32>
   %e = math.exp2 %z fastmath<afn> : f32
   %d = arith.addf %e, %single : f32
   %number = arith.divf %single, %d fastmath<afn> : f32
-  return %exact, %other, %number : vector<2xf32>, vector<2xf32>, f32
+  return %exact, %other, %product, %number : vector<2xf32>, vector<2xf32>, vector<2xf32>, f32
 }

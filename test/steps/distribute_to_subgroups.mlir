@@ -136,6 +136,81 @@ func.func @refused(%A: memref<16x32xf32>) {
 
 // -----
 
+// A subgroup multiplies its rows of A by its columns of B, and adds its block of C. Threads along y count too.
+// CHECK-LABEL: func.func @product(
+// CHECK: [[sg:%.+]] = gpu.subgroup_id
+// CHECK: [[i:%.+]] = arith.divui [[sg]], %c2
+// CHECK-NEXT: [[row:%.+]] = arith.muli [[i]], %c16
+// CHECK-NEXT: [[ta:%.+]] = "xetile.init_tile"(%A, [[row]], %c0)
+// CHECK-NEXT: [[j:%.+]] = arith.remui [[sg]], %c2
+// CHECK-NEXT: [[column:%.+]] = arith.muli [[j]], %c16
+// CHECK-NEXT: [[tb:%.+]] = "xetile.init_tile"(%B, %c0, [[column]])
+// CHECK-NEXT: [[tc:%.+]] = "xetile.init_tile"(%C, [[row]], [[column]])
+// CHECK-NEXT: [[a:%.+]] = "xetile.load_tile"([[ta]])
+// CHECK-NEXT: [[b:%.+]] = "xetile.load_tile"([[tb]])
+// CHECK-NEXT: [[c:%.+]] = "xetile.load_tile"([[tc]])
+// CHECK-NEXT: [[d:%.+]] = "xetile.tile_mma"([[a]], [[b]], [[c]])
+// CHECK-SAME: (vector<16x32xf16>, vector<32x16xf16>, vector<16x16xf32>) -> vector<16x16xf32>
+// CHECK-NEXT: "xetile.store_tile"([[d]], [[tc]])
+#wa = #xetile.wg_map<{sg_layout = [2, 2], sg_data = [16, 32]}>
+#wb = #xetile.wg_map<{sg_layout = [2, 2], sg_data = [32, 16]}>
+#wc = #xetile.wg_map<{sg_layout = [2, 2], sg_data = [16, 16]}>
+!a = !xetile.tile<vector<32x32xf16>, #xetile.tile_attr<{wg = #wa}>>
+!b = !xetile.tile<vector<32x32xf16>, #xetile.tile_attr<{wg = #wb}>>
+!c = !xetile.tile<vector<32x32xf32>, #xetile.tile_attr<{wg = #wc}>>
+func.func @product(%A: memref<32x32xf16>, %B: memref<32x32xf16>, %C: memref<32x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %c2 = arith.constant 2 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c32, %by = %c2, %bz = %c1) {
+    %ta = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<32x32xf16>, index, index) -> !a
+    %tb = "xetile.init_tile"(%B, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<32x32xf16>, index, index) -> !b
+    %tc = "xetile.init_tile"(%C, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<32x32xf32>, index, index) -> !c
+    %a = "xetile.load_tile"(%ta) : (!a) -> vector<32x32xf16>
+    %b = "xetile.load_tile"(%tb) : (!b) -> vector<32x32xf16>
+    %c = "xetile.load_tile"(%tc) : (!c) -> vector<32x32xf32>
+    %d = "xetile.tile_mma"(%a, %b, %c) {wg_map = #wc} : (vector<32x32xf16>, vector<32x32xf16>, vector<32x32xf32>) -> vector<32x32xf32>
+    "xetile.store_tile"(%d, %tc) : (vector<32x32xf32>, !c) -> ()
+    gpu.terminator
+  } {intel_reqd_sub_group_size = 16 : i32}
+  return
+}
+
+// -----
+
+// Four subgroups own eight rows each, in two rounds; each sums its own rows, and repeats the sums along them.
+// CHECK-LABEL: func.func @row_sums(
+// CHECK: [[first:%.+]] = "xetile.load_tile"
+// CHECK-NEXT: [[second:%.+]] = "xetile.load_tile"
+// CHECK-NEXT: [[sum:%.+]] = "xetile.reduction"([[first]]) {{.*}} : (vector<8x32xf32>) -> vector<8x1xf32>
+// CHECK-NEXT: [[other:%.+]] = "xetile.reduction"([[second]])
+// CHECK-NEXT: [[rows:%.+]] = "xetile.broadcast"([[sum]]) {{.*}} : (vector<8x1xf32>) -> vector<8x32xf32>
+// CHECK-NEXT: [[others:%.+]] = "xetile.broadcast"([[other]])
+// CHECK-NEXT: "xetile.store_tile"([[rows]],
+// CHECK-NEXT: "xetile.store_tile"([[others]],
+#rows = #xetile.wg_map<{sg_layout = [4, 1], sg_data = [8, 32]}>
+#sums = #xetile.wg_map<{sg_layout = [4, 1], sg_data = [8, 1]}>
+!t = !xetile.tile<vector<64x32xf32>, #xetile.tile_attr<{wg = #rows}>>
+func.func @row_sums(%A: memref<64x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%bx = %c64, %by = %c1, %bz = %c1) {
+    %t = "xetile.init_tile"(%A, %c0, %c0) {operandSegmentSizes = array<i32: 1, 2, 0, 0>} : (memref<64x32xf32>, index, index) -> !t
+    %v = "xetile.load_tile"(%t) : (!t) -> vector<64x32xf32>
+    %s = "xetile.reduction"(%v) {kind = #vector.kind<add>, dims = [1], wg_map = #sums} : (vector<64x32xf32>) -> vector<64x1xf32>
+    %w = "xetile.broadcast"(%s) {dims = [1], wg_map = #rows} : (vector<64x1xf32>) -> vector<64x32xf32>
+    "xetile.store_tile"(%w, %t) : (vector<64x32xf32>, !t) -> ()
+    gpu.terminator
+  } {intel_reqd_sub_group_size = 16 : i32}
+  return
+}
+
+// -----
+
 // What lanes cannot turn goes through shared local memory, although each subgroup owns what it needs.
 // CHECK-LABEL: func.func @turned_product(
 // CHECK: memref.alloc() : memref<16x16xf32, 3>

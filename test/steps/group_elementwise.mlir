@@ -72,3 +72,25 @@ module {
     return
   }
 }
+
+// -----
+
+// Two ops are a group as well.
+// CHECK-LABEL: func.func @two(
+// CHECK: func.func private @two_elementwise_0({{.*}}) -> tensor<16x16xf16> attributes {group = [[group:.+]] : i64}
+// CHECK: func.func private @two_elementwise_1({{.*}}) -> tensor<16x16xf16> attributes {group = [[group]] : i64}
+func.func @two(%x: tensor<16x16xf16>) -> (tensor<16x16xf16>, tensor<16x16xf16>) {
+  %p = call @two_elementwise_0(%x) : (tensor<16x16xf16>) -> tensor<16x16xf16>
+  %q = call @two_elementwise_1(%x) : (tensor<16x16xf16>) -> tensor<16x16xf16>
+  return %p, %q : tensor<16x16xf16>, tensor<16x16xf16>
+}
+func.func private @two_elementwise_0(%a: tensor<16x16xf16>) -> tensor<16x16xf16> {
+  %0 = tensor.empty() : tensor<16x16xf16>
+  %1 = linalg.exp ins(%a : tensor<16x16xf16>) outs(%0 : tensor<16x16xf16>) -> tensor<16x16xf16>
+  return %1 : tensor<16x16xf16>
+}
+func.func private @two_elementwise_1(%a: tensor<16x16xf16>) -> tensor<16x16xf16> {
+  %0 = tensor.empty() : tensor<16x16xf16>
+  %1 = linalg.negf ins(%a : tensor<16x16xf16>) outs(%0 : tensor<16x16xf16>) -> tensor<16x16xf16>
+  return %1 : tensor<16x16xf16>
+}

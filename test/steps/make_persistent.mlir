@@ -77,6 +77,34 @@ func.func @few_tiles(%x: f16, %A: memref<4xf16>) {
 
 // -----
 
+// A batch of three matmuls of 2 x 4 tiles: all tiles of a matmul come before those of the next.
+// CHECK-DAG: #[[row:.+]] = affine_map<()[s0] -> ((s0 floordiv 4) mod 2)>
+// CHECK-DAG: #[[column:.+]] = affine_map<()[s0] -> (s0 mod 4)>
+// CHECK-DAG: #[[matmul:.+]] = affine_map<()[s0] -> (s0 floordiv 8)>
+// CHECK-LABEL: func.func @batch(
+// CHECK: scf.for [[tile:%.+]] = %{{.*}} to %c24 step %c6
+// CHECK-DAG: [[b:%.+]] = affine.apply #[[matmul]]()[[[tile]]]
+// CHECK-DAG: [[i:%.+]] = affine.apply #[[row]]()[[[tile]]]
+// CHECK-DAG: [[j:%.+]] = affine.apply #[[column]]()[[[tile]]]
+// CHECK: memref.store %x, %A{{\[}}[[b]], [[i]], [[j]]]
+func.func @batch(%x: f16, %A: memref<3x2x4xf16>) {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %c4 = arith.constant 4 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c4, %gy = %c2, %gz = %c3)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %column = gpu.block_id x
+    %row = gpu.block_id y
+    %matmul = gpu.block_id z
+    memref.store %x, %A[%matmul, %row, %column] : memref<3x2x4xf16>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // Six blocks are one cluster of four, which takes one of the four groups of tiles after the other; a block keeps its
 // place in the cluster.
 // CHECK-DAG: #[[row:.+]] = affine_map<()[s0] -> (s0 floordiv 2)>

@@ -178,3 +178,57 @@ module attributes {gpu.container_module} {
     }
   }
 }
+
+// -----
+
+// CHECK-LABEL: func.func @shared_input(
+// CHECK: gpu.launch_func @shared_input_kernel::@shared_input_kernel blocks in (%c2
+// CHECK-NOT: gpu.launch_func
+module attributes {gpu.container_module} {
+  func.func @shared_input(%a: memref<64xf32> {bufferization.access = "read"}) {
+    %c1 = arith.constant 1 : index
+    gpu.launch_func @one::@kernel blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%a : memref<64xf32>)
+    gpu.launch_func @one::@kernel blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%a : memref<64xf32>)
+    return
+  }
+  gpu.module @one [#nvvm.target<chip = "sm_80">] {
+    llvm.func @kernel(%a: !llvm.ptr) attributes {gpu.kernel, nvvm.kernel} {
+      llvm.return
+    }
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  func.func @shared_result(%a: memref<64xf32> {bufferization.access = "write"}) {
+    %c1 = arith.constant 1 : index
+    gpu.launch_func @one::@kernel blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%a : memref<64xf32>)
+    // expected-error@+1 {{tc.merge_launches: a launch shares a buffer with an earlier one}}
+    gpu.launch_func @one::@kernel blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%a : memref<64xf32>)
+    return
+  }
+  gpu.module @one [#nvvm.target<chip = "sm_80">] {
+    llvm.func @kernel(%a: !llvm.ptr) attributes {gpu.kernel, nvvm.kernel} {
+      llvm.return
+    }
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  func.func @clusters_of_rows() {
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    // expected-error@+1 {{tc.merge_launches: clusters of (1, 2, 1); accepted: along x, which divide the blocks}}
+    gpu.launch_func @one::@kernel clusters in (%c1, %c2, %c1) blocks in (%c2, %c2, %c1) threads in (%c1, %c1, %c1)
+    gpu.launch_func @one::@kernel clusters in (%c1, %c2, %c1) blocks in (%c2, %c2, %c1) threads in (%c1, %c1, %c1)
+    return
+  }
+  gpu.module @one [#nvvm.target<chip = "sm_90a">] {
+    llvm.func @kernel() attributes {gpu.kernel, nvvm.kernel} {
+      llvm.return
+    }
+  }
+}

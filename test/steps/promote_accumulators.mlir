@@ -77,7 +77,9 @@ func.func @in_parts(%a: !a, %tile: memref<1x256x128xf8E4M3FN, #space>, %map: !ma
 
 // The product of a single k step starts from zero as it is; so does that of f16, which has sums of f32.
 // CHECK-LABEL: func.func @unchanged(
+// CHECK-NOT: arith.addf
 // CHECK: nvgpu.warpgroup.mma %a, %b, %{{.*}} {waitGroup = 0 : i64}
+// CHECK-NOT: arith.addf
 // CHECK: nvgpu.warpgroup.mma %h, %h, %sums :
 // CHECK-NOT: arith.addf
 // CHECK: // -----

@@ -114,6 +114,55 @@ gpu.module @kernels {
 
 // -----
 
+// The stage of a tile follows from the loop variable: the loads for the next iteration compute it anew, and share the
+// row, which does not.
+// CHECK-LABEL: gpu.func @stage_of_iteration(
+// CHECK: [[row:%.+]] = affine.apply #{{.*}}()[%
+// CHECK-NEXT: nvgpu.ldmatrix %S[%c0, [[row]], %c0]
+// CHECK: scf.for [[k:%.+]] = %c0 to %c64 step %c16
+// CHECK: [[stage:%.+]] = affine.apply [[map:#.+]]([[k]])
+// CHECK: nvgpu.ldmatrix %S{{\[}}[[stage]], [[row]], %c16]
+// CHECK: gpu.barrier
+// CHECK-NEXT: [[following:%.+]] = arith.addi [[k]], %c16
+// CHECK-NEXT: [[next:%.+]] = affine.apply [[map]]([[following]])
+// CHECK-NEXT: nvgpu.ldmatrix %S{{\[}}[[next]], [[row]], %c0]
+#space = #gpu.address_space<workgroup>
+!fragment = vector<4x2xf16>
+!sum = vector<2x2xf32>
+#turn = affine_map<(d0) -> (d0 floordiv 16)>
+#stage = affine_map<(d0) -> (d0 mod 2)>
+#twice = affine_map<(d0) -> (d0 * 2)>
+gpu.module @kernels {
+  gpu.func @stage_of_iteration(%A: memref<32x64xf16>, %S: memref<2x32x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum,
+                               %g: !nvgpu.device.async.token, %C: memref<32x2xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %c64 = arith.constant 64 : index
+    %lane = gpu.lane_id
+    %d = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %c) -> (!sum) {
+      %turn = affine.apply #turn(%k)
+      %stage = affine.apply #stage(%turn)
+      %row = affine.apply #twice(%lane)
+      nvgpu.device_async_wait %g
+      gpu.barrier
+      %a0 = nvgpu.ldmatrix %S[%stage, %row, %c0] {numTiles = 4 : i32, transpose = false}
+          : memref<2x32x32xf16, #space> -> !fragment
+      %a1 = nvgpu.ldmatrix %S[%stage, %row, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<2x32x32xf16, #space> -> !fragment
+      %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      %copy = nvgpu.device_async_copy %A[%c0, %k], %S[%stage, %c0, %c0], 8
+          : memref<32x64xf16> to memref<2x32x32xf16, #space>
+      scf.yield %d1 : !sum
+    }
+    %row = vector.extract %d[0] : vector<2xf32> from !sum
+    vector.store %row, %C[%lane, %c0] : memref<32x2xf32>, vector<2xf32>
+    gpu.return
+  }
+}
+
+// -----
+
 // A loop without products stays as it is.
 // CHECK-LABEL: gpu.func @no_products(
 // CHECK: scf.for
@@ -297,6 +346,34 @@ gpu.module @kernels {
     %d = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %c) -> (!sum) {
       %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
       nvgpu.device_async_wait %g
+      gpu.barrier
+      %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false}
+          : memref<16x32xf16, #space> -> !fragment
+      %d0 = nvgpu.mma.sync(%a0, %b, %sum) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      %d1 = nvgpu.mma.sync(%a1, %b, %d0) {mmaShape = [16, 8, 16]} : (!fragment, vector<2x2xf16>, !sum) -> !sum
+      scf.yield %d1 : !sum
+    }
+    %row = vector.extract %d[0] : vector<2xf32> from !sum
+    vector.store %row, %C[%c0, %c0] : memref<16x2xf32>, vector<2xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+#space = #gpu.address_space<workgroup>
+!fragment = vector<4x2xf16>
+!sum = vector<2x2xf32>
+gpu.module @kernels {
+  gpu.func @load_behind_wait(%S: memref<16x32xf16, #space>, %b: vector<2x2xf16>, %c: !sum, %g: !nvgpu.device.async.token,
+                             %C: memref<16x2xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %c64 = arith.constant 64 : index
+    // expected-error@+1 {{tc.rotate_loop: a fragment is loaded before the barrier}}
+    %d = scf.for %k = %c0 to %c64 step %c16 iter_args(%sum = %c) -> (!sum) {
+      nvgpu.device_async_wait %g
+      %a0 = nvgpu.ldmatrix %S[%c0, %c0] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #space> -> !fragment
       gpu.barrier
       %a1 = nvgpu.ldmatrix %S[%c0, %c16] {numTiles = 4 : i32, transpose = false}
           : memref<16x32xf16, #space> -> !fragment

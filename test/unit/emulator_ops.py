@@ -9,6 +9,7 @@ from hypothesis import settings
 from conftest import examples
 from stepladder.emulator import dialects  # noqa: F401  importing it registers what executes ops
 from stepladder.emulator.core import types
+from stepladder.emulator.core.blocks import Blocks
 from stepladder.emulator.core.groups import Group
 from stepladder.emulator.core.machine import Machine
 from stepladder.emulator.core.program import Program, build
@@ -52,7 +53,7 @@ def run(
             views.append(argument)
         values.append(argument)
     if lanes:
-        group = Group(machine, 0, "a block", np.zeros((1, 3), int), (lanes, 1, 1))
+        group = Group(machine, 0, "a block", np.zeros((1, 3), int), Blocks((lanes, 1, 1)))
         env = [None] * len(code.slot_types)
         for slot, value in zip(function.arguments, values):
             env[slot] = value

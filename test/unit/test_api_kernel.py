@@ -193,7 +193,7 @@ def test_refusals_have_the_messages_of_the_command_line() -> None:
         ({"group": True}, "none of the pipelines has the knob 'group' (did you mean 'groups'?)"),
         ({"groups": True}, "knob 'groups' is of functions that are several kernels, and this payload is one kernel"),
         ({"stages": 99}, "knob 'stages' cannot be 99"),
-        ({"block_m": "wide"}, "knob 'block_m' must be a number, got 'wide'"),
+        ({"block_m": "wide"}, "knob 'block_m' must be an integer, got 'wide'"),
     ):
         with pytest.raises(stepladder.StepladderError) as caught:
             stepladder.compile(stepladder.MatmulSpec(64, 64, 64), target="sm_90a", **knobs)

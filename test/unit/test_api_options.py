@@ -52,6 +52,7 @@ def test_knobs_of_numpy() -> None:
         ({"n": 16.0}, "n = 16.0 of a MatmulSpec; accepted: integers"),
         ({"k": True}, "k = True of a MatmulSpec; accepted: integers"),
         ({"batch": "x"}, "batch = 'x' of a MatmulSpec; accepted: integers"),
+        ({"n": 2**63}, "n = 9223372036854775808 of a MatmulSpec; accepted: sizes of at most 9223372036854775807"),
         ({"a_type": "f8"}, "a_type = 'f8' of a MatmulSpec; accepted: f16, bf16"),
         ({"a_type": None}, "a_type = None of a MatmulSpec; accepted: f16, bf16"),
         ({"c_type": "float"}, "c_type = 'float' of a MatmulSpec; accepted: f16, bf16"),

@@ -68,12 +68,18 @@ def test_no_gpu_is_a_status_of_its_own(bundle: Path, command: str) -> None:
         (["bench", "x.bundle", ""], "BUNDLE"),
         (["tune", ""], "PAYLOAD.mlir"),
         (["list", "--json", ""], "--json"),
+        (["emulate", "x.mlir", "--expect", ""], "--expect"),
     ],
 )
 def test_an_empty_name_is_refused(line: list[str], name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(line) == BAD_INPUT
     assert capsys.readouterr() == ("", f"error: {name} is an empty name\n")
-    assert opt.main(["x.mlir", "--dump-dir", ""]) == BAD_INPUT
+
+
+@pytest.mark.parametrize("option", ["--dump-dir", "--from", "--through", "--step"])
+def test_an_empty_name_is_refused_by_opt(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert opt.main(["x.mlir", "--pipeline", "wmma", option, ""]) == BAD_INPUT
+    assert capsys.readouterr() == ("", f"error: {option} is an empty name\n")
 
 
 @pytest.mark.parametrize("option", ["--grid=1", "--dynamic-shared=0", "--tolerance=0", "--expect=0=x", "--plugin=x.py"])

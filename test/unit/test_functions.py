@@ -242,6 +242,8 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (lambda data: data["launches"][0]["operands"].update(c=0), r"and the kernel takes 512 of bf16"),
         (lambda data: data["launches"][1]["operands"].pop("b"), r"operands' must be of the roles a, b, c, got a, c"),
         (lambda data: data["launches"].pop(), r"launches' must write result 0"),
+        (lambda data: data.update(target="sm_90"), "'launches.0..folder' has a kernel for another target than sm_90"),
+        (lambda data: data.update(workspace=10**30), r"workspace' must be at most \d+ bytes, got 10{30}$"),
     ],
 )
 def test_damaged_bundles(tmp_path_factory: pytest.TempPathFactory, edit: Callable[..., object], message: str) -> None:

@@ -80,6 +80,9 @@ def test_the_bundle_holds_the_module_and_how_it_is_launched(built: spirv_build.S
         (("arguments", 0, "role"), "w0", r"field 'arguments\[0\].role' must be one of a, b, c"),
         (("arguments", 1, "shape"), [1, 2], r"field 'arguments\[1\].shape' must be \[\d+, \d+\], as 'problem' has it"),
         (("arguments", 2, "by_value"), True, r"field 'arguments\[2\].by_value' must be false"),
+        (("work_group",), [512, 4, 1], "field 'work_group' must have at most 1024 threads, got 2048"),
+        (("subgroup_size",), 7, "field 'subgroup_size' must be one of 8, 16, 32, got 7"),
+        (("shared_local_memory",), 10**30, "field 'shared_local_memory' must be at most 65536 bytes on bmg, got 10"),
         (("knobs", "block_n"), {}, "field 'knobs.block_n' must be the value of a knob"),
     ],
 )

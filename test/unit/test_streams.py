@@ -56,7 +56,7 @@ def test_messages_that_cannot_be_written(place: str) -> None:
     "redirection, message",
     [
         ("<&-", "error: cannot read '<stdin>': Bad file descriptor\n"),
-        (f"<{sys.executable}", "<stdin>: error: not a text file\n"),
+        (r"< <(printf 'func\nr\351')", "<stdin>:2:2: error: not UTF-8 text: byte 0xe9\n"),
     ],
 )
 def test_input_that_cannot_be_read(redirection: str, message: str) -> None:

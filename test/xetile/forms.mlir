@@ -1,6 +1,9 @@
 // Every form of every operation, at subgroup level and at work-group level.
 //
-// RUN: %stepladder-opt %s | FileCheck %s
+// RUN: %stepladder-opt %s -o %t.mlir
+// RUN: FileCheck %s --input-file %t.mlir
+// What is printed is read, and printed the same.
+// RUN: %stepladder-opt %t.mlir | diff %t.mlir -
 
 #wg_map_a = #xetile.wg_map<{sg_layout = [2, 2], sg_data = [32, 128]}>
 #tile_attr = #xetile.tile_attr<{wg = #wg_map_a}>

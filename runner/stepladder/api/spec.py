@@ -9,6 +9,7 @@ from stepladder.api.errors import ArgumentError
 from stepladder.api.recording import Epilogue, Op
 from stepladder.runtime.element_types import ELEMENT_TYPES
 from stepladder.runtime.errors import StepladderError
+from stepladder.runtime.problem import LARGEST_SIZE
 
 _LOOPS = "i, j"
 
@@ -100,6 +101,8 @@ class MatmulSpec:
         for name, size in sizes.items():
             if not isinstance(size, numbers.Integral) or isinstance(size, bool):
                 raise ArgumentError(f"{name} = {size!r} of a MatmulSpec; accepted: integers")
+            if size > LARGEST_SIZE:
+                raise ArgumentError(f"{name} = {size} of a MatmulSpec; accepted: sizes of at most {LARGEST_SIZE}")
         for name in ("a_type", "c_type", "acc_type"):
             type_ = getattr(self, name)
             if type_ not in ELEMENT_TYPES and (type_ is not None or name == "a_type"):

@@ -197,6 +197,8 @@ def _check_options(args: argparse.Namespace) -> None:
             f"--step and {'--from' if args.start else '--through'} exclude each other",
             notes=[f"--step {args.step} is short for --from {args.step} --through {args.step}"],
         )
+    if args.step in flat(args.without):
+        raise StepladderError(f"--step and --without exclude each other for '{args.step}'")
     if args.check_each_step and (args.start or args.step):
         option = "--from" if args.start else "--step"
         raise StepladderError(

@@ -24,11 +24,13 @@ _NAMES = {
     "bundle": "BUNDLE",
     "bundles": "BUNDLE",
     "words": "PAYLOAD.mlir",
+    "start": "--from",
     **{
         name: f"--{name.replace('_', '-')}"
         for name in (
             *("inputs", "output", "folder", "dump_dir", "json", "sarif", "trace", "database"),
-            *("pipeline", "function", "target", "gpu", "kernel"),
+            *("pipeline", "through", "step", "function", "target", "gpu"),
+            *("kernel", "arguments", "expect", "reference"),
         )
     },
 }

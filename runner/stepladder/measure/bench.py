@@ -14,7 +14,7 @@ import numpy as np
 
 from stepladder.measure.baselines import cublas, refuse_unsupported, sums_in_tensor_core
 from stepladder.measure.ceiling import find_instruction, measure_ceiling
-from stepladder.measure.power import NOTE, find_monitor
+from stepladder.measure.power import NOTE, Monitor, find_monitor
 from stepladder.measure.report import describe_bundle
 from stepladder.measure.rotation import CACHES, copies_of, in_turn, operand_bytes, repeated
 from stepladder.measure.timing import REFERENCES, Contestant, measure_rounds
@@ -111,10 +111,8 @@ def bench_bundles(
             # Where elementwise ops make A or B, the library multiplies matrices like those that they make.
             if problem.is_prepared:
                 operands = [stack.enter_context(MatmulBuffers(device, problem.alone)) for _ in copies]
-            launches["cublas"], result["baseline"] = _cublas(problem, operands, fast_accum=sums_in_tensor_core(bundles))
-            if check:
-                alone = problem.alone
-                _require_exact("cublas", operands[0], launches["cublas"][0], matmul_program(alone), alone)
+            fast_accum = sums_in_tensor_core(bundles)
+            launches["cublas"], result["baseline"] = _cublas(problem, operands, fast_accum=fast_accum, check=check)
         resets = [prepare_data(buffers, bundles[0].constants()) for buffers in copies]
         resets += [prepare_data(buffers) for buffers in operands if buffers not in copies]
         restore, restore_every = _reset_all(resets, count)
@@ -125,11 +123,9 @@ def bench_bundles(
         if ceiling:
             contestant, result["ceiling"] = _ceiling(device, problem)
             contestants.append(contestant)
-        monitor = find_monitor(device.bus_id) if "sustained" in modes else None
+        monitor = None
         if "sustained" in modes:
-            result["power"] = {"source": monitor.source if monitor is not None else None}
-            if monitor is None:
-                _say(f"note: {NOTE}")
+            monitor, result["power"] = _monitor(device)
         result["modes"] = measure_rounds(device, contestants, modes, rounds, progress=_say, monitor=monitor)
     return result
 
@@ -195,17 +191,29 @@ def _rotation(problem: Problem, copies: int, l2_bytes: int) -> dict[str, int]:
     return {"copies": copies, "bytes": size}
 
 
+def _monitor(device: Device) -> tuple[Monitor | None, dict[str, str | None]]:
+    """Returns what reads the clock and the power of the GPU, None where nothing does, and its description."""
+    monitor = find_monitor(device.bus_id)
+    if monitor is None:
+        _say(f"note: {NOTE}")
+    return monitor, {"source": monitor.source if monitor is not None else None}
+
+
 def _cublas(
-    problem: Problem, operands: Sequence[MatmulBuffers], *, fast_accum: bool
+    problem: Problem, operands: Sequence[MatmulBuffers], *, fast_accum: bool, check: bool
 ) -> tuple[list[Launch], dict[str, str]]:
-    """Returns functions that enqueue the library's products of each copy of the operands, and its description."""
+    """Returns functions that enqueue the library's products of each copy of the operands, and its description; with
+    `check`, it passes the exact check first."""
     libraries = [cublas(buffers, fast_accum=fast_accum) for buffers in operands]
     description = {"name": "cublas", "provider": libraries[0].provider}
     if problem.has_epilogue or problem.is_prepared:
         description["computes"] = MATMUL_ALONE
         _say(f"note: cublas computes {MATMUL_ALONE}")
     # Once for each product of a pair: on B again, which takes as long.
-    return [repeated(library.enqueue, problem.products) for library in libraries], description
+    launches = [repeated(library.enqueue, problem.products) for library in libraries]
+    if check:
+        _require_exact("cublas", operands[0], launches[0], matmul_program(problem.alone), problem.alone)
+    return launches, description
 
 
 Reset = tuple[Callable[[], None] | None, int | None]

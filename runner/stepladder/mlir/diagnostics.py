@@ -18,6 +18,8 @@ _MAX_NOTES = 3
 _MAX_TEXT = 300
 # The note that prints the op, which the location names.
 _WHOLE_OP = "see current operation"
+# Options of other tools, which end messages about ops and attributes of unknown dialects.
+_OTHER_TOOLS = re.compile(r"\. If this is intended, please .*")
 _CALL_SITE = re.compile(r'(?:"([^"]*)"\()?"([^"]*)":(\d+):\d+')
 _FILE_LOCATION = re.compile(r'"([^"]+)":(\d+):(\d+)')
 
@@ -79,12 +81,12 @@ def call_site(location: ir.Location | str) -> tuple[str, str, int]:
 
 
 def shorten(text: str) -> str:
-    """Returns the first line of `text`, cut to what fits a terminal line or three.
+    """Returns the first line of `text` without advice about other tools, cut to what fits a terminal line or three.
 
     Args:
         text: of any length.
     """
-    line = text.strip().splitlines()[0] if text.strip() else ""
+    line = _OTHER_TOOLS.sub("", text.strip().splitlines()[0]) if text.strip() else ""
     return line if len(line) <= _MAX_TEXT else line[:_MAX_TEXT] + " ..."
 
 

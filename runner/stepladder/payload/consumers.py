@@ -165,7 +165,11 @@ def check_type(op: ir.Operation, operand: ir.Value) -> None:
             _check_number(op, operand)
         return
     if not ir.ShapedType(type_).has_static_shape:
-        raise refuse(op, f"{op.name} has an operand of type {type_}; shapes must be static")
+        raise refuse(
+            op,
+            f"{op.name} has an operand of type {type_}; shapes must be static",
+            "accepted: static shapes, or sizes by --bind",
+        )
     if str(type_.element_type) not in OPERAND_TYPES and not (str(type_.element_type) == "i1" and _is_between(operand)):
         raise refuse(
             op, f"{op.name} has an operand of type {type_}; accepted element types: {', '.join(OPERAND_TYPES)}"

@@ -168,7 +168,7 @@ def _knob_value(knob: Knob, setting: KnobValue, pipeline: Pipeline) -> KnobValue
         try:
             value = int(setting, 0)
         except ValueError:
-            message = f"knob '{knob.name}' must be a number, got '{setting}'"
+            message = f"knob '{knob.name}' must be an integer, got '{setting}'"
             raise KnobError(message, message, knob.name, notes=[f"its options are: {knob.options_text()}"]) from None
     if not knob.accepts(value):
         raise KnobError(

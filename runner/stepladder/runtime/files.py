@@ -25,15 +25,19 @@ def read_text(path: str) -> tuple[str, str]:
         path: of a file of UTF-8, with or without a byte order mark, or `-`.
 
     Raises:
-        StepladderError: no such file, a folder, or not text.
+        StepladderError: no such file, a folder, or not UTF-8.
     """
     name = "<stdin>" if path == STANDARD else path
     try:
         if path == STANDARD:
             return sys.stdin.buffer.read().decode("utf-8-sig"), name
         return Path(path).read_text(encoding="utf-8-sig"), name
-    except UnicodeDecodeError:
-        raise StepladderError("not a text file", location=name) from None
+    except UnicodeDecodeError as error:
+        before = error.object[: error.start]
+        line, column = before.count(b"\n") + 1, error.start - (before.rfind(b"\n") + 1) + 1
+        raise StepladderError(
+            f"not UTF-8 text: byte 0x{error.object[error.start]:02x}", location=f"{name}:{line}:{column}"
+        ) from None
     except OSError as error:
         raise StepladderError(f"cannot read '{'<stdin>' if path == STANDARD else path}': {reason(error)}") from None
     except ValueError as error:  # a path with a null byte
@@ -152,5 +156,7 @@ def make_folder(path: str) -> None:
     """
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise StepladderError(f"cannot write into '{path}': it is not a folder") from None
     except OSError as error:
         raise StepladderError(f"cannot write into '{path}': {reason(error)}") from None

@@ -88,6 +88,7 @@ XE_TARGETS = {
     )
 }
 XE_WORK_GROUP = 1024  # most threads of a work-group
+XE_SUBGROUPS = (8, 16, 32)  # threads of a sub-group
 
 
 def find_limits(name: str) -> Target | XeTarget:

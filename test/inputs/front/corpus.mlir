@@ -1636,7 +1636,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> 
   %empty = tensor.empty() : tensor<32x64xf32>
   %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x64xf32>) -> tensor<32x64xf32>
   %p = linalg.matmul ins(%A, %B : tensor<32x96xf16>, tensor<96x64xf16>) outs(%start : tensor<32x64xf32>) -> tensor<32x64xf32>
-  // refused: operation being parsed with an unregistered dialect. If this is intended, please use
+  // refused: operation being parsed with an unregistered dialect
   "mine.op"() : () -> ()
   return %p : tensor<32x64xf32>
 }

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from stepladder.cli import function_bundle
-from stepladder.cli.options import add_json_option, text_for_people
+from stepladder.cli.options import add_json_option, positive, text_for_people
 from stepladder.runtime.errors import OK, StepladderError
 
 EPILOG = """\
@@ -52,7 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         default="burst",
         help="duration of a measurement: bursts of about 30 ms, or sustained load (default: burst)",
     )
-    parser.add_argument("--rounds", type=int, default=7, metavar="N", help="rounds, at least 7 (default: 7)")
+    parser.add_argument("--rounds", type=positive, default=7, metavar="N", help="rounds, at least 7 (default: 7)")
     parser.add_argument("--ceiling", action="store_true", help="also measure the throughput of mma.sync from registers")
     parser.add_argument(
         "--rotate",

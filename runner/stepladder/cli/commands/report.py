@@ -171,7 +171,9 @@ def _refuse_options(args: argparse.Namespace) -> None:
         "--function": args.function,
         "--bind": args.sizes,
         "--pipeline": args.pipeline != "auto",
+        "--gpu": args.gpu,
+        "--database": args.database,
     }
     for option, value in options.items():
         if value:
-            raise StepladderError(f"{option} applies to payloads, and '{args.inputs[0]}' is a bundle")
+            raise StepladderError(f"{option} applies to payloads, and '{args.inputs[0]}' is a folder, that of a bundle")

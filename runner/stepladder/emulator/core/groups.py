@@ -9,7 +9,6 @@ lanes of the same arrays.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -19,10 +18,10 @@ import numpy as np
 from stepladder.emulator.core.fibers import Blocked, Convergence, Fiber, Left, TooManySteps
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.memory.memory import PRIVATE_BASE, Allocation
-from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.runtime.errors import StepladderError
 
 if TYPE_CHECKING:
+    from stepladder.emulator.core.blocks import Blocks
     from stepladder.emulator.core.machine import Machine
 
 # Entries of `Group.layout` that are values of the launch, not offsets.
@@ -81,41 +80,36 @@ class Group:
         number: int,
         name: str,
         block_ids: np.ndarray,
-        block_dims: Sequence[int],
-        grid_dims: Sequence[int] = (1, 1, 1),
-        cluster_dims: Sequence[int] = (1, 1, 1),
+        launched: Blocks,
         *,
-        window_bytes: int = 0,
-        layout: dict | None = None,
         is_host: bool = False,
-        warp: int = WARP,
     ) -> None:
         self.machine = machine
         self.number = number
         self.name = name
         self.block_ids = block_ids
-        self.block_dims = tuple(block_dims)
-        self.grid_dims = tuple(grid_dims)
-        self.cluster_dims = tuple(cluster_dims)
+        self.block_dims = tuple(launched.block)
+        self.grid_dims = tuple(launched.grid)
+        self.cluster_dims = tuple(launched.cluster)
         self.is_host = is_host
-        self.warp = warp
+        self.warp = launched.warp
         self.blocks = len(block_ids)
-        self.threads = math.prod(block_dims)
+        self.threads = launched.threads
         self.count = self.blocks * self.threads
         lane = np.arange(self.count)
         self.thread_of_lane = lane % self.threads
         self.block_of_lane = lane // self.threads
         self.thread_id = _thread_ids(self.thread_of_lane, self.block_dims)
         self.block_id = _block_ids(self.block_of_lane, block_ids)
-        self.warps_per_block = -(-self.threads // warp)
-        self.warp_of_lane = self.block_of_lane * self.warps_per_block + self.thread_of_lane // warp
+        self.warps_per_block = -(-self.threads // self.warp)
+        self.warp_of_lane = self.block_of_lane * self.warps_per_block + self.thread_of_lane // self.warp
         self.warps = self.blocks * self.warps_per_block
         self.all_lanes = lane
         self.all_warps = np.arange(self.warps)
         self.all_active = np.ones(self.count, bool)
         self.all_active.flags.writeable = False
-        self.window = None if is_host else Allocation(window_bytes, copies=self.blocks, space="shared")
-        self.layout = layout or {}
+        self.window = None if is_host else Allocation(launched.window_bytes, copies=self.blocks, space="shared")
+        self.layout = launched.layout
         self.state: dict = {}
         self.at_end: list[Callable[[], None]] = []
         self.on_deadlock: list[Callable[[], None]] = []

@@ -11,6 +11,7 @@ import numpy as np
 
 from stepladder.emulator import MAX_STEPS
 from stepladder.emulator.core import processes
+from stepladder.emulator.core.blocks import Blocks
 from stepladder.emulator.core.fibers import Stopped, TooManySteps
 from stepladder.emulator.core.granularity import Granularity
 from stepladder.emulator.core.groups import Group
@@ -20,7 +21,7 @@ from stepladder.emulator.hardware import dependent_launch, launch_limits
 from stepladder.emulator.memory.findings import Findings, NoSanitizer
 from stepladder.emulator.memory.heap import Heap
 from stepladder.emulator.memory.memory import Allocation
-from stepladder.emulator.memory.sanitizer import WARP, Sanitizer
+from stepladder.emulator.memory.sanitizer import Sanitizer
 from stepladder.runtime.errors import FAILED, StepladderError
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class Machine:
                 location=function.location,
                 status=FAILED,
             )
-        group = Group(self, -1, "the host", np.zeros((1, 3), int), (1, 1, 1), is_host=True)
+        group = Group(self, -1, "the host", np.zeros((1, 3), int), Blocks((1, 1, 1)), is_host=True)
         env: list = [None] * len(self.program.slot_types)
         for slot, value in zip(function.arguments, arguments):
             env[slot] = value
@@ -168,14 +169,9 @@ class Machine:
         self,
         code: list[Instruction],
         env_of: Callable[[Group], list],
-        grid: Sequence[int],
-        block: Sequence[int],
-        cluster: Sequence[int],
-        window_bytes: int,
-        layout: dict,
+        blocks: Blocks,
         *,
         asynchronously: bool = False,
-        warp: int = WARP,
         dependent: bool = False,
         triggers_late: bool = False,
     ) -> None:
@@ -184,23 +180,18 @@ class Machine:
         Args:
             code: the instructions of the kernel.
             env_of: returns the initial values of a group by slot.
-            grid: blocks along x, y and z.
-            block: threads along x, y and z.
-            cluster: blocks of a cluster along x, y and z.
-            window_bytes: shared memory of a block.
-            layout: maps the contents of shared memory to offsets.
+            blocks: of the grid.
             asynchronously: whether blocks that cannot end may wait for later launches.
-            warp: threads of a warp.
             dependent: whether the launch may begin before the previous one has ended, as one that waits for that may.
             triggers_late: whether it states that it lets the next one begin only after it has waited.
         """
         if self.counters is not None:
-            self.counters.blocks += math.prod(grid)
-        clusters = [size // of for size, of in zip(grid, cluster)]
-        total = math.prod(clusters)
-        resident_limit: float = launch_limits.resident(math.prod(block), window_bytes) if self.sanitize else math.inf
-        is_dependent = dependent or dependent_launch.is_dependent(code)
-        self._is_dependent = is_dependent
+            self.counters.blocks += math.prod(blocks.grid)
+        total = blocks.clusters
+        resident_limit: float = (
+            launch_limits.resident(blocks.threads, blocks.window_bytes) if self.sanitize else math.inf
+        )
+        self._is_dependent = dependent or dependent_launch.is_dependent(code)
         active, self.unfinished = self.unfinished, []
         waiting = len(active)
         first = self._launches if active else 0
@@ -208,16 +199,9 @@ class Machine:
         several = not active and processes.can_part(self, code)
 
         def start(number: int) -> Group:
-            block_number = total - 1 - number if self.reverses_blocks else number
-            group = self._group(
-                first + block_number, block_number, grid, block, cluster, clusters, window_bytes, layout, warp
-            )
-            if is_dependent:
-                group.sanitizer.begin_before_launch(triggers_late)
-                if triggers_late:
-                    group.at_end.append(lambda: group.sanitizer.check_exit(code[-1]))
-            group.start(code, env_of(group))
-            self._count_block(code)
+            cluster = total - 1 - number if self.reverses_blocks else number
+            group = self._group(blocks, cluster, first + cluster)
+            self._begin(group, code, env_of, triggers_late=triggers_late)
             return group
 
         for number in range(total):
@@ -241,6 +225,17 @@ class Machine:
         if not asynchronously or not active:
             self.finish_launches()
 
+    def _begin(
+        self, group: Group, code: list[Instruction], env_of: Callable[[Group], list], *, triggers_late: bool
+    ) -> None:
+        """Begins to run the blocks of a group; the arguments are those of `launch`."""
+        if self._is_dependent:
+            group.sanitizer.begin_before_launch(triggers_late)
+            if triggers_late:
+                group.at_end.append(lambda: group.sanitizer.check_exit(code[-1]))
+        group.start(code, env_of(group))
+        self._count_block(code)
+
     def _count_block(self, code: list[Instruction]) -> None:
         """Holds the blocks that have begun against `max_steps` too: those of an empty kernel take time as well."""
         self._begun += 1
@@ -262,30 +257,12 @@ class Machine:
         self.heap.forget(dependent=self._is_dependent)
         self.published.clear()
 
-    def _group(
-        self,
-        key: int,
-        number: int,
-        grid: Sequence[int],
-        block: Sequence[int],
-        cluster: Sequence[int],
-        clusters: Sequence[int],
-        window_bytes: int,
-        layout: dict,
-        warp: int,
-    ) -> Group:
-        first = [number % clusters[0], number // clusters[0] % clusters[1], number // (clusters[0] * clusters[1])]
-        ids = np.array(
-            [
-                [first[0] * cluster[0] + x, first[1] * cluster[1] + y, first[2] * cluster[2] + z]
-                for z in range(cluster[2])
-                for y in range(cluster[1])
-                for x in range(cluster[0])
-            ]
-        )
+    def _group(self, blocks: Blocks, cluster: int, number: int) -> Group:
+        """Returns the group of a cluster of a launch; `number` is its index in all unfinished launches."""
+        ids = blocks.ids(cluster)
         place = ", ".join(map(str, ids[0]))
         name = f"block ({place})" if len(ids) == 1 else f"the cluster at block ({place})"
-        return Group(self, key, name, ids, block, grid, cluster, window_bytes=window_bytes, layout=layout, warp=warp)
+        return Group(self, number, name, ids, blocks)
 
     def _report_residency(self, waiting: list[Group], resident_limit: float) -> None:
         """Reports as many blocks that wait as a GPU holds, where others have not begun."""

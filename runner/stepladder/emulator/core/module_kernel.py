@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.core import elements, types
+from stepladder.emulator.core.blocks import Blocks
 from stepladder.emulator.core.emulation import is_kernel
 from stepladder.emulator.core.granularity import granularity_of
 from stepladder.emulator.core.launched import BoundKernel, Launch
@@ -214,7 +215,7 @@ class BoundModuleKernel(BoundKernel):
             return env
 
         if is_possible:
-            machine.launch(function.code, env_of, launch.grid, launch.block, launch.cluster, window, layout)
+            machine.launch(function.code, env_of, Blocks(launch.block, launch.grid, launch.cluster, window, layout))
         return allocations
 
     def _passed(

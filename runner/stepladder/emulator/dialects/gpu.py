@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.core import control_flow, values
+from stepladder.emulator.core.blocks import Blocks
 from stepladder.emulator.core.fibers import Fiber, Left, Unsupported
 from stepladder.emulator.core.program import Builder, Function, Instruction, decode_attributes
 from stepladder.emulator.core.registry import SHARED, executes, lowers
@@ -23,6 +24,7 @@ from stepladder.emulator.memory.sanitizer import WARP
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.diagnostics import location_text
 from stepladder.mlir.printed import keyword
+from stepladder.runtime.targets import XE_SUBGROUPS
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.groups import Group
@@ -31,7 +33,6 @@ _AXES = "xyz"
 # The attribute of `llvm.func` with the number of threads of a subgroup; launches and `gpu.func` take it too.
 _SUBGROUP_SIZE = "intel_reqd_sub_group_size"
 _XE_DIALECTS, _XE_SUBGROUP = ("xegpu.", "xevm."), 16  # whose kernels have so many threads a subgroup
-_SUBGROUP_SIZES = (8, 16, 32)
 
 
 def _axis(op: Instruction) -> int:
@@ -301,17 +302,8 @@ def _start(
     if not check_launch(machine.findings if machine.sanitize else None, op, requirements, attributes, chips):
         return
     layout |= registers.of_kernel(math.prod(block), attributes)
-    machine.launch(
-        code,
-        env_of,
-        grid,
-        block,
-        cluster,
-        window,
-        layout,
-        asynchronously=bool(op.result_types),
-        warp=_subgroup_size(op, code, attributes),
-    )
+    blocks = Blocks(block, grid, cluster, window, layout, _subgroup_size(op, code, attributes))
+    machine.launch(code, env_of, blocks, asynchronously=bool(op.result_types))
 
 
 def _subgroup_size(op: Instruction, code: Sequence[Instruction], attributes: Mapping[str, object]) -> int:
@@ -319,8 +311,8 @@ def _subgroup_size(op: Instruction, code: Sequence[Instruction], attributes: Map
     is_xe = any(other.name.startswith(_XE_DIALECTS) for other in code)
     default = _XE_SUBGROUP if is_xe else WARP
     size = op.attributes.get(_SUBGROUP_SIZE, attributes.get(_SUBGROUP_SIZE, default))
-    if size not in _SUBGROUP_SIZES:
-        raise Unsupported(op, f"with {_SUBGROUP_SIZE} = {size}: {', '.join(map(str, _SUBGROUP_SIZES))} are known")
+    if size not in XE_SUBGROUPS:
+        raise Unsupported(op, f"with {_SUBGROUP_SIZE} = {size}: {', '.join(map(str, XE_SUBGROUPS))} are known")
     return int(size)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepladder.emulator.core.blocks import Blocks
 from stepladder.emulator.core.granularity import Granularity
 from stepladder.emulator.core.groups import DYNAMIC, LAUNCHED
 from stepladder.emulator.core.launched import BoundKernel, Launch
@@ -239,15 +240,10 @@ class BoundPtx(BoundKernel):
         def env_of(group: Group) -> list:
             return [None] * len(group.machine.program.slot_types)
 
-        window = kernel.window(launch)
         machine.launch(
             code,
             env_of,
-            launch.grid,
-            launch.block,
-            launch.cluster,
-            window,
-            layout,
+            Blocks(launch.block, launch.grid, launch.cluster, kernel.window(launch), layout),
             dependent=launch.dependent,
             triggers_late=launch.triggers_late,
         )

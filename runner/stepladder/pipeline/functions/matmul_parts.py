@@ -47,8 +47,9 @@ def matmul_parts(text: str, name: str, request: Request) -> list[Part]:
         StepladderError: neither a payload of one matmul nor a function that has matmuls and is divided into kernels, or
             knobs that the pipeline does not have.
     """
+    pipeline = library.load(request.pipeline)
     try:
-        read_query(library.load(request.pipeline), request, text, name)
+        read_query(pipeline, request, text, name)
     except StepladderError as refusal:
         has_tensors = is_on_tensors(selected(text, name, request.function))
         is_refused_by_steps = isinstance(refusal, KnobError | RequirementError)

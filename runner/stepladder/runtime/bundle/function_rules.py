@@ -14,11 +14,14 @@ from stepladder.runtime.bundle.function import (
     FunctionBuffer,
     FunctionBundle,
     FunctionManifest,
+    Launch,
     accesses,
     part_alignment,
 )
 from stepladder.runtime.bundle.preceding_kernels import check_launch
 from stepladder.runtime.bundle.written_bytes import is_written, note_written
+
+ADDRESS_SPACE = 2**49  # bytes that addresses of a GPU reach
 
 # Memory that kernels write before others read it, and kinds of buffers that are parts of others.
 _WRITTEN = ("workspace", "result")
@@ -38,63 +41,100 @@ def check_function(bundle: FunctionBundle, fields: Fields | None = None) -> None
     manifest = bundle.manifest
     if fields is None:
         fields = Fields(json.loads(json.dumps(manifest.to_json())), str(bundle.path))
-    alignment = VECTOR if manifest.schema_version >= SCHEMA_VERSION_PLACED else ALIGNMENT
+    if manifest.workspace > ADDRESS_SPACE:
+        raise fields.error("workspace", f"must be at most {ADDRESS_SPACE} bytes, got {manifest.workspace}")
     for buffer, item in zip(manifest.buffers, fields.objects("buffers")):
-        if buffer.strides is not None:
-            check_pitch(manifest, buffer, item)
-        if buffer.kind == "workspace" and (
-            buffer.offset % alignment or buffer.offset + buffer.bytes > manifest.workspace
-        ):
-            raise item.error(
-                "offset",
-                f"must be a multiple of {alignment}, with {buffer.bytes} bytes inside of {manifest.workspace}, got "
-                f"{buffer.offset}",
-            )
-        if buffer.aliases is not None:
-            _check_alias(manifest, buffer, item)
+        _check_buffer(manifest, buffer, item)
     _check_parts(manifest, fields)
-    aliases, homes, taken = manifest.aliases, manifest.homes, set[int]()
-    written: set[int] = set()
+    memory = _Memory(bundle)
     for launch, item in zip(manifest.launches, fields.objects("launches")):
         if launch.kernel is not None:
             check_launch(launch.kernel, manifest.target, item.object("kernel"))
         elif bundle.matmul(launch).manifest.target != manifest.target:
             raise item.error("folder", f"has a kernel for another target than {manifest.target}")
-        expected = accesses(bundle, launch)
-        operands = item.object("operands")
-        if set(expected) != set(launch.operands):
-            raise item.error(
-                "operands", f"must be of the roles {', '.join(expected)}, got {', '.join(launch.operands)}"
-            )
-        for role, (type_, count, access) in expected.items():
-            number = launch.operands[role]
-            if number >= len(manifest.buffers):
-                raise operands.error(role, f"is {number}, and 'buffers' has {len(manifest.buffers)} entries")
-            buffer = manifest.buffers[number]
-            if buffer.element_type != type_ or buffer.bytes != FunctionBuffer("", 0, type_, (count,)).bytes:
-                raise operands.error(role, f"is {number}, {buffer.name}, and the kernel takes {count} of {type_}")
-            if buffer.strides is not None and (access == "read" or not is_pitched(buffer, bundle, launch)):
-                raise operands.error(role, f"is {number}, {buffer.name}, which the kernel does not write by its pitch")
-            if buffer.strides is not None:
-                access = "write"  # what is between its rows stays
-            if access != "write" and buffer.memory[0] in _WRITTEN and not is_written(manifest, number, written):
-                raise operands.error(role, f"is {number}, {buffer.name}, which no kernel before has written")
-            if homes.get(number, number) in taken:
-                raise operands.error(role, f"is {number}, {buffer.name}, whose memory a result has taken before")
-            if access != "read" and buffer.kind in ("argument", "constant", "part"):
-                raise operands.error(role, f"is {number}, {buffer.name}, which a kernel writes")
-        for role, (_, _, access) in expected.items():
-            if access != "read":
-                note_written(manifest, launch.operands[role], written)
-                home = homes.get(launch.operands[role], launch.operands[role])
-                taken |= {aliases[home]} if home in aliases else set()
-    missing = [
-        buffer.name
-        for number, buffer in manifest.of_kind("result")
-        if not is_written(manifest, number, written) and aliases.get(number) not in taken  # the rest stays as it is
-    ]
+        memory.run(launch, item)
+    missing = memory.unwritten_results()
     if missing:
         raise fields.error("launches", f"must write {missing[0]}, got no launch that does")
+
+
+class _Memory:
+    """Which buffers of a function hold what, while its launches run one after the other."""
+
+    def __init__(self, bundle: FunctionBundle) -> None:
+        self._bundle = bundle
+        self._manifest = bundle.manifest
+        self._aliases, self._homes = self._manifest.aliases, self._manifest.homes
+        self._written: set[int] = set()
+        self._taken: set[int] = set()  # arguments whose memory a result has taken
+
+    def run(self, launch: Launch, fields: Fields) -> None:
+        """Checks the operands of a launch, and notes what it writes. Raises StepladderError for one that does not
+        fit."""
+        expected = accesses(self._bundle, launch)
+        if set(expected) != set(launch.operands):
+            raise fields.error(
+                "operands", f"must be of the roles {', '.join(expected)}, got {', '.join(launch.operands)}"
+            )
+        operands = fields.object("operands")
+        for role, (type_, count, access) in expected.items():
+            problem = self._problem(launch, launch.operands[role], type_, count, access)
+            if problem:
+                raise operands.error(role, problem)
+        for role, (_, _, access) in expected.items():
+            if access != "read":
+                self._note_written(launch.operands[role])
+
+    def _problem(self, launch: Launch, number: int, type_: str, count: int, access: str) -> str:
+        """Returns why a buffer is no operand of `count` elements of a type, or an empty string."""
+        if number >= len(self._manifest.buffers):
+            return f"is {number}, and 'buffers' has {len(self._manifest.buffers)} entries"
+        buffer = self._manifest.buffers[number]
+        named = f"is {number}, {buffer.name}, "
+        if buffer.element_type != type_ or buffer.bytes != FunctionBuffer("", 0, type_, (count,)).bytes:
+            return f"{named}and the kernel takes {count} of {type_}"
+        if buffer.strides is not None:
+            if access == "read" or not is_pitched(buffer, self._bundle, launch):
+                return f"{named}which the kernel does not write by its pitch"
+            access = "write"  # what is between its rows stays
+        is_read = access != "write"
+        if is_read and buffer.memory[0] in _WRITTEN and not is_written(self._manifest, number, self._written):
+            return f"{named}which no kernel before has written"
+        if self._homes.get(number, number) in self._taken:
+            return f"{named}whose memory a result has taken before"
+        if access != "read" and buffer.kind in ("argument", "constant", "part"):
+            return f"{named}which a kernel writes"
+        return ""
+
+    def _note_written(self, number: int) -> None:
+        note_written(self._manifest, number, self._written)
+        home = self._homes.get(number, number)
+        if home in self._aliases:
+            self._taken.add(self._aliases[home])
+
+    def unwritten_results(self) -> list[str]:
+        """Returns the names of results that no launch has written."""
+        return [
+            buffer.name
+            for number, buffer in self._manifest.of_kind("result")
+            if not is_written(self._manifest, number, self._written)
+            and self._aliases.get(number) not in self._taken  # the rest stays as it is
+        ]
+
+
+def _check_buffer(manifest: FunctionManifest, buffer: FunctionBuffer, fields: Fields) -> None:
+    """Checks the pitch of a buffer, its place in the workspace and whose memory it takes."""
+    if buffer.strides is not None:
+        check_pitch(manifest, buffer, fields)
+    alignment = VECTOR if manifest.schema_version >= SCHEMA_VERSION_PLACED else ALIGNMENT
+    if buffer.kind == "workspace" and (buffer.offset % alignment or buffer.offset + buffer.bytes > manifest.workspace):
+        raise fields.error(
+            "offset",
+            f"must be a multiple of {alignment}, with {buffer.bytes} bytes inside of {manifest.workspace}, got "
+            f"{buffer.offset}",
+        )
+    if buffer.aliases is not None:
+        _check_alias(manifest, buffer, fields)
 
 
 def _check_parts(manifest: FunctionManifest, fields: Fields) -> None:

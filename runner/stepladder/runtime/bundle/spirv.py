@@ -12,6 +12,7 @@ take bundles refuse it.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -31,7 +32,7 @@ from stepladder.runtime.element_types import ELEMENT_TYPES, element_type
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import REFERENCE, Program
-from stepladder.runtime.targets import XE_TARGETS
+from stepladder.runtime.targets import XE_SUBGROUPS, XE_TARGETS, XE_WORK_GROUP
 
 SPIRV_SCHEMA_VERSION = 1
 LLVM_IR = "kernel.ll"
@@ -208,6 +209,7 @@ def read_spirv_bundle(path: str | os.PathLike[str]) -> SpirvBundle:
         function=fields.string("function"),
         other_functions=fields.strings("other_functions"),
     )
+    _check_limits(manifest, fields)
     if manifest.problem is not None:
         for item in fields.objects("arguments"):
             item.string("role", manifest.problem.roles)  # no workspaces
@@ -220,6 +222,21 @@ def read_spirv_bundle(path: str | os.PathLike[str]) -> SpirvBundle:
     if REFERENCE in contents and manifest.problem is not None:
         reference = read_reference(contents[REFERENCE], manifest.problem, path)
     return SpirvBundle(manifest, contents[SPIRV], reference, contents)
+
+
+def _check_limits(manifest: SpirvManifest, fields: Fields) -> None:
+    """Refuses a launch that the target does not take."""
+    threads, target = math.prod(manifest.work_group), XE_TARGETS[manifest.target]
+    if threads > XE_WORK_GROUP:
+        raise fields.error("work_group", f"must have at most {XE_WORK_GROUP} threads, got {threads}")
+    if manifest.subgroup_size not in XE_SUBGROUPS:
+        accepted = ", ".join(map(str, XE_SUBGROUPS))
+        raise fields.error("subgroup_size", f"must be one of {accepted}, got {manifest.subgroup_size}")
+    if manifest.shared_local_memory > target.shared_memory:
+        raise fields.error(
+            "shared_local_memory",
+            f"must be at most {target.shared_memory} bytes on {target.name}, got {manifest.shared_local_memory}",
+        )
 
 
 def _buffer(fields: Fields) -> Argument:
