@@ -20,7 +20,7 @@ from stepladder.mlir.linalg_ops import indexing_maps
 # Columns above which the threads of a block compute a row, and not those of a warp.
 LONG = 512
 # Types that the lanes of a warp exchange.
-_EXCHANGED = ("f32", "i32")
+_EXCHANGED = ("f32", "i32", "f64", "i64")
 
 
 @dataclass(frozen=True)
