@@ -35,6 +35,7 @@ from stepladder.payload.rewrites import (
     subtracted_products,
     sunk_scalars,
     tosa,
+    unit_axes,
     unrolled_loops,
 )
 
@@ -58,6 +59,7 @@ _REWRITES = (
     index_tensors.store,
     inserted_scalars.lower,
     filled_slices.forward,
+    unit_axes.expand,
     computed_slices.lower,
     sunk_scalars.sink,
     lowered_ops.lower,
