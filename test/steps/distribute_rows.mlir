@@ -162,6 +162,33 @@ func.func @normed(%x: memref<3x4096xbf16>, %w: memref<4096xbf16>, %y: memref<3x4
 
 #all = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
+
+// A sum of f64 is exchanged in halves.
+// CHECK-LABEL: func.func @wide(
+// CHECK: arith.bitcast %{{.*}} : f64 to i64
+// CHECK-COUNT-2: gpu.shuffle xor {{.*}} : i32
+// CHECK: arith.bitcast %{{.*}} : i64 to f64
+// CHECK-NEXT: arith.addf %{{.*}} : f64
+// CHECK-COUNT-8: gpu.shuffle xor {{.*}} : i32
+// CHECK-NOT: gpu.shuffle
+// CHECK: memref.store %{{.*}}, %y[
+func.func @wide(%x: memref<3x40xf32>, %y: memref<3xf64>) {
+  %zero = arith.constant 0.0 : f64
+  linalg.fill ins(%zero : f64) outs(%y : memref<3xf64>)
+  linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<3x40xf32>) outs(%y : memref<3xf64>) {
+  ^bb0(%in: f32, %out: f64):
+    %f = arith.extf %in : f32 to f64
+    %v = arith.addf %f, %out : f64
+    linalg.yield %v : f64
+  }
+  return
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
 func.func @from_nothing(%x: memref<3x32xf32>, %y: memref<3xf32>) {
   // expected-error@+1 {{tc.distribute_rows: a reduction that does not begin from a constant}}
   linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}

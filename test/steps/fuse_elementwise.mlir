@@ -272,3 +272,75 @@ func.func @folds_after_cse(%x: tensor<8x16xf16>) -> tensor<8x16xf16> attributes 
   } -> tensor<8x16xf16>
   return %y : tensor<8x16xf16>
 }
+
+// -----
+
+// Positions that a mask compares with each other, and the mask, which two ops read, are computed by both of them. A
+// sine, which two ops read, stays an op.
+// CHECK-LABEL: func.func @masked(
+// CHECK: [[sine:%.+]] = linalg.generic {{.*}} iterator_types = ["parallel"]} outs(
+// CHECK: math.sin
+// CHECK: linalg.generic {{.*}} ins(%arg0 :
+// CHECK: arith.cmpi sle
+// CHECK: arith.select
+// CHECK: linalg.generic {{.*}} ins(%arg0, [[sine]] :
+// CHECK-NOT: math.sin
+// CHECK: arith.cmpi sle
+// CHECK: arith.select
+// CHECK-NOT: linalg.generic
+// CHECK: return
+#map = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @masked(%arg0: tensor<8x8xf32>) -> (tensor<8xf32>, tensor<8x8xf32>, tensor<8xf32>) attributes {has_stages} {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<8xi64>
+  %1 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      outs(%0 : tensor<8xi64>) {
+  ^bb0(%out: i64):
+    %i = linalg.index 0 : index
+    %n = arith.index_cast %i : index to i64
+    linalg.yield %n : i64
+  } -> tensor<8xi64>
+  %columns = tensor.expand_shape %1 [[0, 1]] output_shape [1, 8] : tensor<8xi64> into tensor<1x8xi64>
+  %rows = tensor.expand_shape %1 [[0, 1]] output_shape [8, 1] : tensor<8xi64> into tensor<8x1xi64>
+  %2 = tensor.empty() : tensor<8x8xi1>
+  %mask = linalg.generic {indexing_maps = [affine_map<(i, j) -> (0, j)>, affine_map<(i, j) -> (i, 0)>, #map],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%columns, %rows : tensor<1x8xi64>, tensor<8x1xi64>) outs(%2 : tensor<8x8xi1>) {
+  ^bb0(%j: i64, %i: i64, %out: i1):
+    %t = arith.cmpi sle, %j, %i : i64
+    linalg.yield %t : i1
+  } -> tensor<8x8xi1>
+  %3 = tensor.empty() : tensor<8xf32>
+  %sine = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      outs(%3 : tensor<8xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %n = arith.index_cast %i : index to i32
+    %x = arith.sitofp %n : i32 to f32
+    %s = math.sin %x : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  %4 = linalg.fill ins(%zero : f32) outs(%3 : tensor<8xf32>) -> tensor<8xf32>
+  %5 = tensor.empty() : tensor<8x8xf32>
+  %chosen = linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%mask, %arg0 : tensor<8x8xi1>, tensor<8x8xf32>) outs(%5 : tensor<8x8xf32>) {
+  ^bb0(%t: i1, %x: f32, %out: f32):
+    %y = arith.select %t, %x, %zero : f32
+    linalg.yield %y : f32
+  } -> tensor<8x8xf32>
+  %sum = linalg.generic {indexing_maps = [#map, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%chosen : tensor<8x8xf32>) outs(%4 : tensor<8xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    %y = arith.addf %x, %out : f32
+    linalg.yield %y : f32
+  } -> tensor<8xf32>
+  %other = linalg.generic {indexing_maps = [#map, #map, #row, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%mask, %arg0, %sine : tensor<8x8xi1>, tensor<8x8xf32>, tensor<8xf32>) outs(%5 : tensor<8x8xf32>) {
+  ^bb0(%t: i1, %x: f32, %s: f32, %out: f32):
+    %p = arith.negf %s : f32
+    %y = arith.select %t, %x, %p : f32
+    linalg.yield %y : f32
+  } -> tensor<8x8xf32>
+  return %sum, %other, %sine : tensor<8xf32>, tensor<8x8xf32>, tensor<8xf32>
+}

@@ -187,6 +187,20 @@ def test_numbers(device: str | int, element: str, depth: int, mask: str, math: s
 
 
 @pytest.mark.usefixtures("needs_ptxas")
+def test_the_least_number_hides_keys() -> None:
+    """Front ends hide keys by the least number. Its product with the logarithm of e is infinite, where all keys of a
+    tile, or of a row, are hidden; a row without other keys is the mean of the values."""
+    function = stepladder.compile(attention(mask=_ADDED), target="sm_90a", device="emulator", attention="true")
+    generator = np.random.default_rng(0)
+    arrays = [generator.standard_normal(shape).astype(np.float16) for shape in ((2, 128, 64), (256, 64), (256, 64))]
+    bias = np.zeros((128, 256), np.float32)
+    bias[3, :130] = bias[5] = np.finfo(np.float32).min
+    wanted = expected([*arrays, np.where(bias < 0, np.float32(-1e6), bias)], is_causal=False, has_bias=True)
+    wanted[:, 5] = arrays[2].astype(np.float64).mean(0)
+    assert abs(np.asarray(function(*arrays, bias)) - wanted).max() < 2e-3
+
+
+@pytest.mark.usefixtures("needs_ptxas")
 def test_one_tile_of_keys_is_kernels_of_its_products() -> None:
     """Also where one kernel is asked for: it would copy no tiles ahead."""
     function = stepladder.compile(attention(keys=128), target="sm_90a", device="emulator", attention=True)

@@ -115,6 +115,47 @@ def test_divisors_are_not_drawn_as_zeros() -> None:
     assert [report.describe() for report in reports if not report.passed] == []
 
 
+def test_roots_are_not_of_negative_numbers() -> None:
+    """torch-mlir asserts that the root of a variance, which it divides by, is a number other than 0."""
+    text = """func.func @f(%x: tensor<9x40xf32>, %variance: tensor<9xf32>) -> tensor<9x40xf32> {
+  %shift = arith.constant 1.0e-5 : f64
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<9xf32>
+  %1 = linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel"]}
+      ins(%variance : tensor<9xf32>) outs(%0 : tensor<9xf32>) {
+  ^bb0(%v: f32, %out: f32):
+    %narrow = arith.truncf %shift : f64 to f32
+    %y = arith.addf %v, %narrow : f32
+    linalg.yield %y : f32
+  } -> tensor<9xf32>
+  %2 = tensor.expand_shape %1 [[0, 1]] output_shape [9, 1] : tensor<9xf32> into tensor<9x1xf32>
+  %3 = tensor.empty() : tensor<9x40xf32>
+  %4 = linalg.generic {indexing_maps = [#all, affine_map<(i, j) -> (i, 0)>, #all],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x, %2 : tensor<9x40xf32>, tensor<9x1xf32>) outs(%3 : tensor<9x40xf32>) {
+  ^bb0(%a: f32, %v: f32, %out: f32):
+    %root = math.sqrt %v : f32
+    %is_number = arith.cmpf one, %root, %zero : f32
+    cf.assert %is_number, "a root of 0"
+    %y = arith.divf %a, %root : f32
+    linalg.yield %y : f32
+  } -> tensor<9x40xf32>
+  return %4 : tensor<9x40xf32>
+}
+"""
+    maps = {"#row": "affine_map<(i) -> (i)>", "#all": "affine_map<(i, j) -> (i, j)>"}
+    for name, map_ in maps.items():
+        text = text.replace(name, map_)
+    with mlir_context():
+        made = build_any(text, "roots.mlir", Request("auto", {"target": "sm_90a"}, tuned=True))
+    assert isinstance(made, FunctionBuild)
+    inputs = random_inputs(made.bundle, 0)
+    assert (inputs[0] < 0).any() and (inputs[1] > 0).all()
+    function = EmulatedFunction(made.bundle)
+    reports = check_function(made.bundle, function, 0)
+    assert [report.describe() for report in reports if not report.passed] == [] and function.findings == []
+
+
 def test_results_are_not_numbers_where_those_of_the_payload_are_not() -> None:
     text = """func.func @f(%x: tensor<6xf32>) -> tensor<6xf32> {
   %0 = tensor.empty() : tensor<6xf32>

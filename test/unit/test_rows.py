@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import stepladder
 from combinations import sample
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.pipeline.any_payload import build_any
@@ -125,3 +126,63 @@ def test_drawn_chains(seed: int) -> None:
     function = EmulatedFunction(made.bundle)
     assert [report.describe() for report in check_function(made.bundle, function, seed) if not report.passed] == []
     assert function.findings == []
+
+
+# The variance is in f64, as torch-mlir writes that of a layer norm.
+NORM = """func.func @norm(%x: tensor<5x40xf16>) -> tensor<5x40xf16> {
+  %zero = arith.constant 0.0 : f64
+  %count = arith.constant 40.0 : f64
+  %0 = tensor.empty() : tensor<5x40xf64>
+  %wide = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<5x40xf16>) outs(%0 : tensor<5x40xf64>) {
+  ^bb0(%a: f16, %out: f64):
+    %y = arith.extf %a : f16 to f64
+    linalg.yield %y : f64
+  } -> tensor<5x40xf64>
+  %1 = tensor.empty() : tensor<5x1xf64>
+  %2 = linalg.fill ins(%zero : f64) outs(%1 : tensor<5x1xf64>) -> tensor<5x1xf64>
+  %sum = linalg.generic {indexing_maps = [#all, #one], iterator_types = ["parallel", "reduction"]}
+      ins(%wide : tensor<5x40xf64>) outs(%2 : tensor<5x1xf64>) {
+  ^bb0(%a: f64, %out: f64):
+    %y = arith.addf %a, %out : f64
+    linalg.yield %y : f64
+  } -> tensor<5x1xf64>
+  %squares = linalg.generic {indexing_maps = [#all, #one, #one], iterator_types = ["parallel", "reduction"]}
+      ins(%wide, %sum : tensor<5x40xf64>, tensor<5x1xf64>) outs(%2 : tensor<5x1xf64>) {
+  ^bb0(%a: f64, %s: f64, %out: f64):
+    %mean = arith.divf %s, %count : f64
+    %d = arith.subf %a, %mean : f64
+    %q = arith.mulf %d, %d : f64
+    %y = arith.addf %q, %out : f64
+    linalg.yield %y : f64
+  } -> tensor<5x1xf64>
+  %3 = tensor.empty() : tensor<5x40xf16>
+  %y = linalg.generic {indexing_maps = [#all, #one, #one, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%wide, %sum, %squares : tensor<5x40xf64>, tensor<5x1xf64>, tensor<5x1xf64>) outs(%3 : tensor<5x40xf16>) {
+  ^bb0(%a: f64, %s: f64, %q: f64, %out: f16):
+    %mean = arith.divf %s, %count : f64
+    %d = arith.subf %a, %mean : f64
+    %variance = arith.divf %q, %count : f64
+    %narrow = arith.truncf %variance : f64 to f32
+    %r = math.rsqrt %narrow : f32
+    %difference = arith.truncf %d : f64 to f32
+    %n = arith.mulf %difference, %r : f32
+    %h = arith.truncf %n : f32 to f16
+    linalg.yield %h : f16
+  } -> tensor<5x40xf16>
+  return %y : tensor<5x40xf16>
+}
+"""
+
+
+def test_sums_of_f64_are_those_of_lanes() -> None:
+    maps = {"#all": "affine_map<(i, j) -> (i, j)>", "#one": "affine_map<(i, j) -> (i, 0)>"}
+    function = stepladder.compile(
+        NORM.replace("#all", maps["#all"]).replace("#one", maps["#one"]), device="emulator", target="sm_90a"
+    )
+    assert isinstance(function, stepladder.Function)
+    assert [launch.stage for launch in function.manifest.launches] == ["norm_rows_0"]
+    x = np.random.default_rng(0).standard_normal((5, 40)).astype(np.float16)
+    wide = x.astype(np.float64)
+    expected = (wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True)
+    assert np.abs(function(x) - expected).max() < 2e-3

@@ -20,6 +20,9 @@ from stepladder.api.views import torch_module
 from stepladder.runtime.bundle import FunctionBundle, read_any
 from stepladder.runtime.errors import StepladderError
 
+# Ops that are lowered to linalg first, by passes that need the bindings of MLIR.
+_LOWERED_DIALECTS = ("stablehlo.", "chlo.", "tm_tensor.")
+
 
 @overload
 def compile(
@@ -171,7 +174,7 @@ def _of_torch(
 
 def _of_text(job: Job, sizes: Mapping[str, int], device: Device) -> Kernel | Function | ByShape:
     """Returns the kernels of a payload."""
-    if "stablehlo." in job.text or "chlo." in job.text:
+    if any(dialect in job.text for dialect in _LOWERED_DIALECTS):
         from stepladder.pipeline.automatic import reason_of_function
         from stepladder.pipeline.context import linalg_text
 

@@ -103,6 +103,7 @@ from stepladder.extension.ops import (
     recompute_nan_tiles,
     reinterpret_elements,
     repack_operands,
+    repeat_positions,
     rotate_loop,
     row_store_epilogue,
     select_inserted_slices,

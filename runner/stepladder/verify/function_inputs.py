@@ -7,6 +7,7 @@ import numpy as np
 from stepladder.runtime.bundle import FunctionBundle, Launch
 from stepladder.runtime.element_types import element_type
 from stepladder.verify.integer_arguments import IntegerArguments
+from stepladder.verify.positive_arguments import positive_arguments
 
 _UNSIGNED = 256.0
 
@@ -15,7 +16,7 @@ def random_inputs(bundle: FunctionBundle, seed: int) -> dict[int, np.ndarray]:
     """Returns an array for each argument of a function; constants have their own content.
 
     Normally distributed values of a standard deviation of 1, or of less for operands of matmuls, so that sums of
-    products have 1; integers as `IntegerArguments` draws them.
+    products have 1; integers as `IntegerArguments` draws them. Numbers whose roots the function takes are positive.
 
     Args:
         bundle: of the function.
@@ -28,7 +29,7 @@ def random_inputs(bundle: FunctionBundle, seed: int) -> dict[int, np.ndarray]:
     for launch in bundle.manifest.launches:
         if launch.kernel is None:
             _scale(bundle, launch, scales)
-    integers = IntegerArguments(bundle.reference)
+    integers, positive = IntegerArguments(bundle.reference), positive_arguments(bundle.reference)
     arrays = {}
     for place, buffer in bundle.manifest.of_kind("argument"):
         generator = np.random.default_rng([seed, buffer.number])
@@ -37,7 +38,7 @@ def random_inputs(bundle: FunctionBundle, seed: int) -> dict[int, np.ndarray]:
             arrays[buffer.number] = integers.draw(buffer.number, element, buffer.shape, generator)
         else:
             numbers = generator.standard_normal(buffer.shape, np.float32) * np.float32(scales.get(place, 1.0))
-            arrays[buffer.number] = numbers.astype(element.dtype)
+            arrays[buffer.number] = (abs(numbers) if buffer.number in positive else numbers).astype(element.dtype)
     return arrays | {buffer.number: bundle.constant(buffer) for _, buffer in bundle.manifest.of_kind("constant")}
 
 

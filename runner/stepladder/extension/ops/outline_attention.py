@@ -2,14 +2,19 @@
 
 import contextlib
 
+from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.multi_kernel.attention import find, last_products
-from stepladder.extension.lib.multi_kernel.stages import one_function, outline
+from stepladder.extension.lib.multi_kernel.attention import Attention, find, find_last, last_products
+from stepladder.extension.lib.multi_kernel.attention_form import normalize, ops_around
+from stepladder.extension.lib.multi_kernel.stages import is_start, one_function, outline, write_stage
 from stepladder.mlir.bindings import ir
 
 
 class OutlineAttention(Tc.Operation, name="outline_attention"):
     """Moves the two products of an attention, and the softmax and elementwise ops between them, to a private function.
+
+    An attention as JAX writes it is moved too, and gets the form of others there: products in f32, fused elementwise
+    ops.
 
     Attributes: `rows`, `columns`: queries of a block of the kernel, and keys of its tiles.
 
@@ -29,7 +34,29 @@ def outline_attention(payload: ir.Operation, op: OutlineAttention, rewriter: Rew
     for product in list(last_products(one_function(payload).regions[0].blocks[0])):
         with contextlib.suppress(Refusal):
             attention = find(product)
-            queries, keys = attention.shape[-2:]
-            has_tiles = keys % op.columns.value == 0 and keys > op.columns.value
-            if queries % op.rows.value == 0 and has_tiles:
+            if _has_tiles(attention, op):
                 outline(attention.ops, [attention.result.value], "attention", rewriter)
+            continue
+        ops = ops_around(product)
+        if ops and _is_attention(ops, op):
+            normalize(outline(ops, [ops[-1].results[0]], "attention", rewriter))
+
+
+def _has_tiles(attention: Attention, op: OutlineAttention) -> bool:
+    """Returns whether the kernel's blocks and tiles divide queries and keys, of which there are several tiles."""
+    queries, keys = attention.shape[-2:]
+    return queries % op.rows.value == 0 and keys % op.columns.value == 0 and keys > op.columns.value
+
+
+def _is_attention(ops: list[ir.Operation], op: OutlineAttention) -> bool:
+    """Returns whether some ops are an attention in another form, and nothing else."""
+    module = ir.Module.create()
+    function, _ = write_stage(module.body, "attention", ops, [ops[-1].results[0]])
+    body = function.regions[0].blocks[0]
+    try:
+        normalize(function)
+        attention = find_last(body)
+    except (Refusal, ir.MLIRError):
+        return False
+    computing_ops = {item for item in operations_of(body) if item.name.startswith("linalg.") and not is_start(item)}
+    return _has_tiles(attention, op) and computing_ops <= set(attention.ops)

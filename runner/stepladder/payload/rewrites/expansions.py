@@ -12,6 +12,7 @@ from stepladder.payload.rewrites import (
     computed_factors,
     computed_slices,
     counted_loops,
+    filled_slices,
     gathers,
     global_constants,
     grouped_loops,
@@ -34,6 +35,7 @@ from stepladder.payload.rewrites import (
     subtracted_products,
     sunk_scalars,
     tosa,
+    unit_axes,
     unrolled_loops,
 )
 
@@ -56,6 +58,8 @@ _REWRITES = (
     # Scalars, slices and indexed accesses become linalg ops.
     index_tensors.store,
     inserted_scalars.lower,
+    filled_slices.forward,
+    unit_axes.expand,
     computed_slices.lower,
     sunk_scalars.sink,
     lowered_ops.lower,

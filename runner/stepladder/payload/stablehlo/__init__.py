@@ -23,14 +23,15 @@ from stepladder.payload.stablehlo import (
     reductions,
     scatters,
     slices,
+    torch_ops,
     unsigned,
 )
 from stepladder.runtime.errors import StepladderError
 
-_OP = re.compile(r"^\s*(?:%\S+(?:, %\S+)* = )?\"?stablehlo\.", re.MULTILINE)
+_OP = re.compile(r"^\s*(?:%\S+(?:, %\S+)* = )?\"?(?:stablehlo|tm_tensor)\.", re.MULTILINE)
 # Random numbers of JAX, and of StableHLO.
 _RANDOM = re.compile(r"(@\w*threefry\w*|stablehlo\.rng\w*)\b")
-_LOADS = "builtin.module(func.func(convert-torch-to-stablehlo))"
+_LOADS = "builtin.module(func.func(convert-torch-to-stablehlo,convert-torch-to-tmtensor))"
 _INLINES = "builtin.module(inline,symbol-dce)"
 _LOWERS = "builtin.module(stablehlo-legalize-to-linalg,canonicalize,cse)"
 _CALL = "stablehlo.custom_call"
@@ -41,7 +42,7 @@ _FOREIGN = ("mhlo.", "jax.", "tf.", "sdy.")
 
 
 def is_stablehlo(text: str) -> bool:
-    """Returns whether a payload has ops of StableHLO, or of CHLO, whose ops become those.
+    """Returns whether a payload has ops of StableHLO, or of CHLO or torch-mlir's `tm_tensor`, whose ops become those.
 
     Args:
         text: of the payload, before it is parsed.
@@ -71,20 +72,27 @@ def lowered(text: str, name: str) -> str:
     with ir.Context() as context, ir.Location.unknown():
         _register(context, name)
         name_payload(name)
+        passmanager.PassManager.parse(_LOADS).run(ir.Module.create().operation)
         try:
-            passmanager.PassManager.parse(_LOADS).run(ir.Module.create().operation)
             module = ir.Module.parse(text)
+        except ir.MLIRError as error:
+            raise _refusal(error, name, "") from None
+        try:
             passmanager.PassManager.parse(_INLINES).run(module.operation)
             _rewrite(module)
             passmanager.PassManager.parse(_LOWERS).run(module.operation)
         except ir.MLIRError as error:
-            found = from_error(error)
-            message = found[0].message if found else str(error)
-            location = found[0].location if found else ""
-            raise StepladderError(f"StableHLO is not lowered to linalg: {message}", location=location or name) from None
+            raise _refusal(error, name, "StableHLO is not lowered to linalg: ") from None
         _refuse_left(module)
         _drop_foreign(module)
         return module.operation.get_asm(enable_debug_info=True)
+
+
+def _refusal(error: ir.MLIRError, name: str, prefix: str) -> StepladderError:
+    """Returns the refusal of a payload for an error of MLIR, whose first message it has."""
+    found = from_error(error)
+    message, location = (found[0].message, found[0].location) if found else (str(error), "")
+    return StepladderError(prefix + message, location=location or name)
 
 
 def _register(context: ir.Context, name: str) -> None:
@@ -108,6 +116,7 @@ def _rewrite(module: ir.Module) -> None:
             result.replace_all_uses_with(operand)
         op.erase()
     _drop_empty(module)
+    torch_ops.rewrite(module)
     algorithms.rewrite(module)
     reductions.rewrite_unsigned_places(module)
     powers.rewrite(module)

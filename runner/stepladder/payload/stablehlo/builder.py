@@ -9,6 +9,8 @@ from stepladder.mlir.bindings import ir
 Number = float | int | bool
 # Indices of StableHLO's dimensions.
 _I64 = 64
+# Neutral elements of folds, for those that all types share.
+_NEUTRAL = {"stablehlo.add": 0, "stablehlo.multiply": 1}
 
 
 def integers(numbers: Sequence[int]) -> ir.Attribute:
@@ -270,6 +272,22 @@ def constant(value: Number, shape: Sequence[int], element: ir.Type) -> Tensor:
     is_float = isinstance(element, ir.FloatType)
     element_attribute = ir.FloatAttr.get(element, float(value)) if is_float else ir.IntegerAttr.get(element, int(value))
     return Tensor(created("stablehlo.constant", type_, value=ir.DenseElementsAttr.get_splat(type_, element_attribute)))
+
+
+def neutral(fold: str, element: ir.Type) -> Tensor:
+    """Returns the neutral element of a fold, a tensor of rank 0.
+
+    Args:
+        fold: "stablehlo.add", `multiply`, `maximum` or `minimum`.
+        element: the type of the elements.
+    """
+    if fold in _NEUTRAL:
+        return constant(_NEUTRAL[fold], [], element)
+    is_largest = fold == "stablehlo.maximum"
+    if isinstance(element, ir.FloatType):
+        return constant(float("-inf" if is_largest else "inf"), [], element)
+    bits = ir.IntegerType(element).width
+    return constant(-(1 << (bits - 1)) if is_largest else (1 << (bits - 1)) - 1, [], element)
 
 
 def iota(shape: Sequence[int], axis: int, bits: int = 32) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.diagnostics import location_text
 from stepladder.mlir.traverse import attributes_of, producer, walk
@@ -153,14 +155,40 @@ def _largest(op: ir.Operation) -> list[Tensor]:
     order."""
     x = Tensor(op.operands[0])
     _check(op, x.shape[-1])
+    indices = _numbers(_places(x, _less, is_descending=True), Tensor(op.results[0]).shape[-1])
+    return [_taken(x, indices), indices.convert(Tensor(op.results[1]).element)]
+
+
+def ordered(op: ir.Operation, rows: list[Tensor], count: int, *, is_descending: bool) -> list[Tensor]:
+    """Returns the first elements along the last axis in the order of the first tensor, of all tensors; equal elements
+    keep theirs, and NaN is largest.
+
+    Args:
+        op: the sort.
+        rows: the tensors.
+        count: how many elements.
+        is_descending: whether the largest one is first.
+
+    Raises:
+        StepladderError: too many elements.
+    """
+    _check(op, rows[0].shape[-1])
+    return _at(rows, _places(rows[0], _less_or_number, is_descending=is_descending), count)
+
+
+def _places(x: Tensor, less: Callable[[Tensor, Tensor], Tensor], *, is_descending: bool) -> Tensor:
+    """Returns the place of each element among those along the last axis; equal ones keep their order."""
     pair_shape, rank = [*x.shape, x.shape[-1]], len(x.shape)
     element, other_elements = x.expand(pair_shape, range(rank)), x.expand(pair_shape, [*range(rank - 1), rank])
-    is_before = _less(element, other_elements)
-    is_equal = ~_less(other_elements, element) & ~is_before
-    places = _counted(is_before | (is_equal & (iota(pair_shape, rank) < iota(pair_shape, rank - 1))))
-    count = Tensor(op.results[0]).shape[-1]
-    indices = _numbers(places, count)
-    return [_taken(x, indices), indices.convert(Tensor(op.results[1]).element)]
+    pair = (element, other_elements) if is_descending else (other_elements, element)
+    is_before = less(*pair)
+    is_equal = ~less(*reversed(pair)) & ~is_before
+    return _counted(is_before | (is_equal & (iota(pair_shape, rank) < iota(pair_shape, rank - 1))))
+
+
+def _less_or_number(x: Tensor, y: Tensor) -> Tensor:
+    """Returns x < y; NaN is the largest, and -0 is equal to 0."""
+    return (x < y) | (~x.is_nan() & y.is_nan()) if isinstance(x.element, ir.FloatType) else x < y
 
 
 def _less(x: Tensor, y: Tensor) -> Tensor:

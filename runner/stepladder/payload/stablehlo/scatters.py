@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.diagnostics import location_text
 from stepladder.mlir.traverse import walk
-from stepladder.payload.stablehlo.builder import Tensor, constant, gather, iota, where
+from stepladder.payload.stablehlo.builder import Tensor, constant, gather, iota, neutral, where
 from stepladder.runtime.errors import StepladderError
 
-# The combination of the previous value with the one that is written; the neutral elements, for those with one.
-_FOLDS = {"stablehlo.add": 0, "stablehlo.multiply": 1, "stablehlo.maximum": None, "stablehlo.minimum": None}
+# The combination of the previous value with the one that is written.
+_FOLDS = ("stablehlo.add", "stablehlo.multiply", "stablehlo.maximum", "stablehlo.minimum")
 _LISTS = (
     *("update_window_dims", "inserted_window_dims", "input_batching_dims", "scatter_indices_batching_dims"),
     "scatter_dims_to_operand_dims",
@@ -167,21 +167,9 @@ def _folded(x: Tensor, hits: Tensor, updates: Tensor, fold: str) -> Tensor:
     rank, element = len(hits.shape) - 1, x.element
     if fold == "stablehlo.add" and str(element) in _NARROW:
         x, updates = x.convert(ir.F32Type.get()), updates.convert(ir.F32Type.get())
-    start = _neutral(fold, x.element)
+    start = neutral(fold, x.element)
     term_shape = [*hits.shape, *updates.shape[1:]]
     terms = updates.expand(term_shape, range(rank, len(term_shape)))
     hit_terms = where(hits.expand(term_shape, range(rank + 1)), terms, start.expand(term_shape, []))
     reduction = hit_terms.reduce(fold, start, [rank])
     return x.combined(fold.removeprefix("stablehlo."), reduction).convert(element)
-
-
-def _neutral(fold: str, element: ir.Type) -> Tensor:
-    """Returns the neutral element."""
-    number = _FOLDS[fold]
-    if number is not None:
-        return constant(number, [], element)
-    is_largest = fold == "stablehlo.maximum"
-    if isinstance(element, ir.FloatType):
-        return constant(float("-inf" if is_largest else "inf"), [], element)
-    bits = ir.IntegerType(element).width
-    return constant(-(1 << (bits - 1)) if is_largest else (1 << (bits - 1)) - 1, [], element)

@@ -33,9 +33,22 @@ def over_lanes(reduced: ReducedResult | Fold, value: ir.Value, distances: Sequen
         distances: powers of two, below the size of a warp.
     """
     for distance in distances:
-        other, _ = gpu.shuffle(value, integer(distance, 32), integer(threads.WARP, 32), gpu.ShuffleMode.XOR)
-        value = reduced.folded(value, other)
+        value = reduced.folded(value, _of_other_lane(value, distance))
     return value
+
+
+def _of_other_lane(value: ir.Value, distance: int) -> ir.Value:
+    """Returns the value of the lane whose index differs by a bit; one of 64 bits is exchanged in halves."""
+    type_ = value.type
+    if not isinstance(type_, ir.F64Type) and type_ != ir.IntegerType.get_signless(64):
+        return gpu.shuffle(value, integer(distance, 32), integer(threads.WARP, 32), gpu.ShuffleMode.XOR)[0]
+    i32, i64 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(64)
+    is_float, half = isinstance(type_, ir.F64Type), integer(32, 64)
+    bits = arith.bitcast(i64, value) if is_float else value
+    parts = [arith.trunci(i32, bits), arith.trunci(i32, arith.shrui(bits, half))]
+    low, high = (arith.extui(i64, _of_other_lane(part, distance)) for part in parts)
+    joined = arith.ori(low, arith.shli(high, half))
+    return arith.bitcast(type_, joined) if is_float else joined
 
 
 def lane_id() -> ir.Value:

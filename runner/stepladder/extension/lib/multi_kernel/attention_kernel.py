@@ -26,6 +26,8 @@ _STEP = 16  # keys of one product with the values
 _HALVES = 2  # rows of a thread: eight apart
 _LANES = (1, 2)  # distances of the lanes with elements of one row
 _LOG2_E = 1 / math.log(2)
+# Numbers whose products with it may be infinite, and what they are multiplied by.
+_LARGE, _OF_LARGE = 2.0**127, 2.0**-20
 
 
 @dataclass(frozen=True)
@@ -263,15 +265,25 @@ class AttentionKernel:
         if not self.fast:
             return [_created("math.exp", arith.subf(value, base)) for value in values]
         # Rounded once: the product with the base is the same for all, and for what they are divided by.
-        scale, shift = constant(self.f32, _LOG2_E), arith.mulf(base, constant(self.f32, -_LOG2_E))
+        scale = self._scale(base)
+        shift = arith.negf(arith.mulf(base, scale))
         return [approximated("math.exp2", _created("math.fma", value, scale, shift)) for value in values]
 
     def _factor(self, largest: ir.Value, base: ir.Value) -> ir.Value:
         """Returns what earlier exponentials are multiplied by: those of differences to another base."""
         if not self.fast:
             return _created("math.exp", arith.subf(largest, base))
-        scale = constant(self.f32, _LOG2_E)
+        scale = self._scale(base)
         return approximated("math.exp2", arith.subf(arith.mulf(largest, scale), arith.mulf(base, scale)))
+
+    def _scale(self, base: ir.Value) -> ir.Value:
+        """Returns what makes exponents of e those of 2.
+
+        The product with a base near the least number, which hides a key, would be infinite. Another number differs from
+        such a base by so much that its power is zero with any factor.
+        """
+        is_large = arith.cmpf(arith.CmpFPredicate.OGT, _created("math.absf", base), constant(self.f32, _LARGE))
+        return arith.select(is_large, constant(self.f32, _OF_LARGE), constant(self.f32, _LOG2_E))
 
     def _scaled(self, result: ir.Value, factors: Sequence[ir.Value]) -> ir.Value:
         """Returns an accumulator whose rows are multiplied by a factor each."""

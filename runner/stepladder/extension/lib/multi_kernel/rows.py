@@ -29,7 +29,7 @@ MANY_RESULTS = 3 << 13
 # Elements from which on a reduction along short rows is a chain of its own: it loads vectors.
 _MANY_ELEMENTS = 1 << 16
 # Types that the lanes of a warp exchange.
-_EXCHANGED = ("f32", "i32")
+_EXCHANGED = ("f32", "i32", "f64", "i64")
 
 
 @dataclass(frozen=True)

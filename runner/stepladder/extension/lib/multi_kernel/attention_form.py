@@ -1,0 +1,257 @@
+"""Attention as JAX writes it, in the form that `attention` recognizes.
+
+Between the products are copies that repeat rows, transpose scores or add axes; the second product is in bf16, as other
+matmuls in bf16 are before they accumulate in f32; and the result is transposed. Elementwise ops are fused, and products
+have the order of axes in which they are read.
+"""
+
+from __future__ import annotations
+
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.multi_kernel.attention import is_constant
+from stepladder.extension.lib.multi_kernel.products import is_product
+from stepladder.extension.lib.multi_kernel.stages import in_order, inner_ops, is_elementwise
+from stepladder.mlir.bindings import arith, ir, passmanager
+from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
+from stepladder.mlir.reshapes import TENSOR_VIEWS, reshaped
+from stepladder.mlir.traverse import producer, users_of, walk
+
+_GENERIC, _PRODUCT = "linalg.generic", "linalg.contract"
+_FUSED = "func.func(linalg-fuse-elementwise-ops,canonicalize,cse)"
+_PRODUCTS = 2  # of an attention
+# Ops of the bodies of those that move or round the result.
+_ROUNDING = {"arith.truncf", "linalg.yield"}
+
+
+def ops_around(second: ir.Operation) -> list[ir.Operation]:
+    """Returns what may be an attention: a product, the one that its operand is computed from, the ops between them,
+    and those that round and transpose the result, in order; none where there is no such product, or where another op
+    reads scores, weights, or what is computed from them.
+
+    Args:
+        second: a contraction on tensors.
+    """
+    ops: dict[ir.Operation, None] = {}
+    for operand in list(second.operands)[:2]:
+        before = _made_of(operand)
+        has_powers = any("math.exp" in inner_ops(op) for op in before if op.name == _GENERIC)
+        if has_powers and sum(is_product(op) for op in before) == 1:
+            ops |= before
+    if not ops:
+        return []
+    after = [second]
+    while len(users := users_of(after[-1].results[0])) == 1 and _only_rounds(users[0]):
+        after.append(users[0])
+    around = in_order([*ops, *after])
+    computed: set[ir.Operation] = set()  # from the product of queries and keys
+    for op in around[:-1]:
+        if is_product(op) or any(producer(operand) in computed for operand in op.operands):
+            computed.add(op)
+            if any(user not in around for user in users_of(op.results[0])):
+                return []
+    return around
+
+
+def _made_of(value: ir.Value) -> dict[ir.Operation, None]:
+    """Returns the ops that make a tensor, from the products that they read on."""
+    found: dict[ir.Operation, None] = {}
+    pending = [value]
+    while pending:
+        op = producer(pending.pop())
+        if op is None or op in found or not op.name.startswith(("linalg.", *TENSOR_VIEWS)):
+            continue
+        found[op] = None
+        if not is_product(op):
+            pending += op.operands
+    return found
+
+
+def _only_rounds(op: ir.Operation) -> bool:
+    return op.name == _GENERIC and is_elementwise(op) and len(op.operands) == 2 and set(inner_ops(op)) <= _ROUNDING
+
+
+def normalize(function: ir.Operation) -> None:
+    """Rewrites a function of such ops.
+
+    Args:
+        function: on tensors.
+    """
+    for op in operations_of(function.regions[0].blocks[0]):
+        if op.name == _GENERIC and is_product(op):
+            _accumulate(op)
+    passmanager.PassManager.parse(_FUSED, function.context).run(function)
+    products = [op for op in operations_of(function.regions[0].blocks[0]) if op.name == _PRODUCT]
+    if len(products) == _PRODUCTS:
+        _order_scores(*products)
+    for op in operations_of(function.regions[0].blocks[0]):
+        if op.name == _GENERIC and is_elementwise(op):
+            _read_in_order(op)
+            _drop_units(op)
+    passmanager.PassManager.parse(_FUSED, function.context).run(function)
+
+
+def _accumulate(product: ir.Operation) -> None:
+    """Replaces a product by one that is not fused with others, in f32 where it is in bf16."""
+    fill = producer(product.operands[2])
+    type_ = ir.RankedTensorType(product.results[0].type)
+    is_zero = fill is not None and fill.name == "linalg.fill" and is_constant(fill.operands[0], 0.0)
+    is_narrow = isinstance(type_.element_type, ir.BF16Type)
+    if not is_zero or not (is_narrow or isinstance(type_.element_type, ir.F32Type)):
+        return
+    maps = indexing_maps(product)
+    with ir.InsertionPoint(product), product.location:
+        value = _product(product, maps, type_.shape)
+        if is_narrow:
+            identity = ir.AffineMap.get_identity(type_.rank)
+            empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+            rounding, body = create_generic([value], [empty], [identity, identity])
+            with ir.InsertionPoint(body):
+                rounded = arith.truncf(type_.element_type, body.arguments[0])
+                ir.Operation.create("linalg.yield", operands=[rounded])
+            value = rounding.results[0]
+    product.results[0].replace_all_uses_with(value)
+    product.erase()
+
+
+def _product(product: ir.Operation, maps: list[ir.AffineMap], shape: list[int]) -> ir.Value:
+    """Creates the product of an op's operands in f32, at the insertion point."""
+    f32 = ir.F32Type.get()
+    empty = ir.Operation.create("tensor.empty", results=[ir.RankedTensorType.get(shape, f32)]).results[0]
+    zeros = create_named_op("linalg.fill", [arith.constant(f32, 0.0)], empty).results[0]
+    attributes = {"indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps])}
+    return create_named_op(_PRODUCT, list(product.operands)[:2], zeros, attributes).results[0]
+
+
+def _read_in_order(reader: ir.Operation) -> None:
+    """Has an elementwise op read a product in the order of its loops, which the product then has."""
+    maps = indexing_maps(reader)
+    identity = ir.AffineMap.get_identity(maps[-1].n_dims)
+    for place, map_ in enumerate(maps[:-1]):
+        product = producer(reader.operands[place])
+        is_transposed = map_.is_permutation and map_ != identity == maps[-1]
+        if product is None or product.name != _PRODUCT or not is_transposed or len(users_of(product.results[0])) > 1:
+            continue
+        *read, made = indexing_maps(product)
+        axes = [ir.AffineDimExpr(item).position for item in map_.results]
+        order = [axes.index(loop) for loop in range(len(axes))]
+        shape = ir.RankedTensorType(product.results[0].type).shape
+        new = ir.AffineMap.get(made.n_dims, 0, [made.results[axis] for axis in order])
+        with ir.InsertionPoint(product), product.location:
+            reader.operands[place] = _product(product, [*read, new], [shape[axis] for axis in order])
+        product.erase()
+        maps[place] = identity
+        reader.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(item) for item in maps])
+
+
+def _drop_units(reader: ir.Operation) -> None:
+    """Has an elementwise op read tensors without axes of one element, such as a mask of all heads."""
+    maps = indexing_maps(reader)
+    for place, map_ in enumerate(maps[:-1]):
+        kept = [axis for axis, item in enumerate(map_.results) if isinstance(item, ir.AffineDimExpr)]
+        if len(kept) == len(map_.results):
+            continue
+        value = reader.operands[place]
+        shape = ir.RankedTensorType(value.type).shape
+        bounds = [0, *kept[1:], len(shape)]
+        groups = [range(begin, end) for begin, end in zip(bounds, bounds[1:])] if kept else []
+        with ir.InsertionPoint(reader), reader.location:
+            reader.operands[place] = reshaped(value, [shape[axis] for axis in kept], groups)
+        maps[place] = ir.AffineMap.get(map_.n_dims, 0, [map_.results[axis] for axis in kept])
+    reader.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(item) for item in maps])
+
+
+def _order_scores(first: ir.Operation, second: ir.Operation) -> None:
+    """Gives scores, and what is computed from them, the axes of heads first, and then those of queries and keys.
+
+    The last axis is that of the keys. Of the others that the keys have not, the longest one is that of the queries.
+    """
+    *read, made = indexing_maps(first)
+    axes = [ir.AffineDimExpr(item).position for item in made.results]
+    shape = ir.RankedTensorType(first.results[0].type).shape
+    of_keys = next((map_ for map_ in read if made.results[-1] in list(map_.results)), None)
+    ops = _readers(first, second)
+    if of_keys is None or not all(_is_of_loops(op, {first, *ops}) for op in ops):
+        return
+    rows = [axis for axis in range(len(axes) - 1) if made.results[axis] not in list(of_keys.results)]
+    if not rows:
+        return
+    row = max(rows, key=lambda axis: shape[axis])
+    order = [*(axis for axis in range(len(axes) - 1) if axis != row), row, len(axes) - 1]
+    orders: dict[ir.Value, list[int]] = {first.results[0]: order}
+    _permute(first, order, [*read, _permuted(made, order)])
+    for op in ops:
+        maps = [
+            _permuted(map_, orders[value]) if value in orders else map_
+            for value, map_ in zip(op.operands, indexing_maps(op))
+        ]
+        scores = next(map_ for value, map_ in zip(op.operands, maps) if value in orders)
+        loops = [ir.AffineDimExpr(item).position for item in scores.results]
+        loops += [loop for loop in range(scores.n_dims) if loop not in loops]
+        maps = [_renumbered(map_, loops) for map_ in maps]
+        kept = [ir.AffineDimExpr(item).position for item in maps[-1].results]
+        orders[op.results[0]] = order = sorted(range(len(kept)), key=kept.__getitem__)
+        kinds = list(ir.ArrayAttr(op.attributes["iterator_types"]))
+        op.attributes["iterator_types"] = ir.ArrayAttr.get([kinds[loop] for loop in loops])
+        for item in walk(op, "linalg.index"):
+            dimension = loops.index(ir.IntegerAttr(item.attributes["dim"]).value)
+            item.attributes["dim"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dimension)
+        _permute(op, order, [*maps[:-1], _permuted(maps[-1], order)])
+    maps = [
+        _permuted(map_, orders[value]) if value in orders else map_
+        for value, map_ in zip(second.operands, indexing_maps(second))
+    ]
+    second.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps])
+
+
+def _is_of_loops(op: ir.Operation, makers: set[ir.Operation]) -> bool:
+    """Returns whether an op has one result, and loops are the axes of it and of what some other ops make."""
+    if op.name != _GENERIC or len(op.results) != 1:
+        return False
+    *read, made = indexing_maps(op)
+    maps = [made, *(map_ for value, map_ in zip(op.operands, read) if producer(value) in makers)]
+    return all(isinstance(item, ir.AffineDimExpr) for map_ in maps for item in map_.results)
+
+
+def _readers(first: ir.Operation, second: ir.Operation) -> list[ir.Operation]:
+    """Returns the ops that read a product, or what others compute from it, up to the second product, in order."""
+    found: dict[ir.Operation, None] = {}
+    pending = [first]
+    while pending:
+        for user in users_of(pending.pop().results[0]):
+            if user not in found and user != second:
+                found[user] = None
+                pending.append(user)
+    return in_order(list(found))
+
+
+def _permuted(map_: ir.AffineMap, order: list[int]) -> ir.AffineMap:
+    """Returns the map of a tensor whose axes have another order."""
+    return ir.AffineMap.get(map_.n_dims, 0, [map_.results[axis] for axis in order])
+
+
+def _renumbered(map_: ir.AffineMap, loops: list[int]) -> ir.AffineMap:
+    """Returns a map of loops in another order."""
+    dimensions = [ir.AffineExpr.get_dim(loops.index(loop)) for loop in range(map_.n_dims)]
+    return ir.AffineMap.get(
+        map_.n_dims,
+        0,
+        [
+            dimensions[ir.AffineDimExpr(item).position] if isinstance(item, ir.AffineDimExpr) else item
+            for item in map_.results
+        ],
+    )
+
+
+def _permute(op: ir.Operation, order: list[int], maps: list[ir.AffineMap]) -> None:
+    """Gives the result of an op another order of axes, and the op other maps."""
+    old = ir.RankedTensorType(op.results[0].type)
+    type_ = ir.RankedTensorType.get([old.shape[axis] for axis in order], old.element_type)
+    output = len(op.operands) - 1
+    start = producer(op.operands[output])
+    with ir.InsertionPoint(op), op.location:
+        value = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+        if start is not None and start.name == "linalg.fill":
+            value = create_named_op("linalg.fill", [start.operands[0]], value).results[0]
+    op.operands[output] = value
+    op.results[0].set_type(type_)
+    op.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps])

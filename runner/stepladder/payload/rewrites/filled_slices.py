@@ -1,0 +1,36 @@
+"""Slices and elements of filled tensors become fills of their size, and the scalar.
+
+Front ends write them for zeros that they join with a tensor.
+
+Upstream folds those of constants, and elements of a fill. A kernel that extracts elements takes arguments alone.
+"""
+
+from __future__ import annotations
+
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.linalg_ops import create_named_op
+from stepladder.mlir.traverse import producer, walk
+
+_SLICE, _ELEMENT = "tensor.extract_slice", "tensor.extract"
+
+
+def forward(function: ir.Operation) -> None:
+    """Replaces each `tensor.extract_slice` of static sizes, and each `tensor.extract`, of what a `linalg.fill` makes.
+
+    Args:
+        function: a function; it is changed where there are such ops.
+    """
+    for op in walk(function, _SLICE, _ELEMENT):
+        fill = producer(op.operands[0])
+        if fill is None or fill.name != "linalg.fill" or not fill.results:
+            continue
+        value = fill.operands[0]
+        if op.name == _SLICE:
+            type_ = ir.RankedTensorType(op.results[0].type)
+            if not type_.has_static_shape:
+                continue
+            with ir.InsertionPoint(op), op.location:
+                empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+                value = create_named_op("linalg.fill", [value], empty).results[0]
+        op.results[0].replace_all_uses_with(value)
+        op.erase()
