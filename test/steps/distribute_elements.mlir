@@ -406,6 +406,35 @@ func.func @copy_to_a_view(%x: memref<10xf32>, %begin: memref<2x5xf32>, %y: memre
 
 // -----
 
+// Rows of an odd number of elements are no vectors: a thread computes four elements, which it loads before it stores
+// one; the last threads have fewer.
+// CHECK-LABEL: func.func @odd_rows(
+// CHECK: gpu.launch blocks({{.*}} = %c1024, {{.*}} threads({{.*}} = %c256,
+// CHECK: [[first:%.+]] = affine.apply
+// CHECK: [[last:%.+]] = affine.apply
+// CHECK: [[is_whole:%.+]] = arith.cmpi ult, [[last]], %c1048575
+// CHECK: scf.if [[is_whole]] {
+// CHECK-COUNT-4: memref.load %x
+// CHECK-NOT: memref.load
+// CHECK-COUNT-4: memref.store
+// CHECK: } else {
+// CHECK: scf.for %{{.+}} = [[first]] to %c1048575 step %c256
+// CHECK: memref.load %x
+// CHECK: memref.store
+#all = affine_map<(i, j) -> (i, j)>
+#columns = affine_map<(i, j) -> (j)>
+func.func @odd_rows(%x: memref<1025x1023xf32>, %b: memref<1023xf32>, %y: memref<1025x1023xf32>) {
+  linalg.generic {indexing_maps = [#columns, #all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%b, %x : memref<1023xf32>, memref<1025x1023xf32>) outs(%y : memref<1025x1023xf32>) {
+  ^bb0(%bias: f32, %in: f32, %out: f32):
+    %v = arith.addf %in, %bias : f32
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// -----
+
 // The lanes of a warp find the first of the largest values: each of every 32nd one, and then of two lanes the one with
 // the larger value, or with the lower index of equal ones. An extremum that is NaN is computed again, one value after the
 // other.

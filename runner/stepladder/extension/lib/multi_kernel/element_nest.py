@@ -22,6 +22,8 @@ from stepladder.mlir.constant_numbers import constant_number
 
 # With fewer threads, multiprocessors are idle: threads of ops that are more than a copy compute an element each.
 _FEWEST_THREADS = 1 << 15
+# A thread that loads and stores no vectors computes as many elements of short bodies, if as many threads are left.
+_AT_ONCE, _SHORT_BODY, _ENOUGH_THREADS = 4, 24, 1 << 17
 # With fewer results of a reduction along outer loops, a warp reduces each, even if its lanes load no neighbours.
 _FEW_RESULTS = 1 << 11
 # Values of each thread from which on those of a block look for an extremum.
@@ -131,14 +133,18 @@ class ElementNest(ElementValues):
         tile = column_tile or self._tile()
         lanes = WARP if column_tile is not None else self._lanes(threads)
         elements = math.prod(self.extents[loop] for loop in self.parallel) if tile is None else tile.threads
+        each = self._elements_of_thread() if tile is None and lanes == 1 else 1
         per_block = threads // lanes
-        block = create_forall(-(-elements // per_block), "block")
+        block = create_forall(-(-elements // (per_block * each)), "block")
         with ir.InsertionPoint(operations_of(block.owner)[-1]):
             thread = create_forall(threads, "thread")
             with ir.InsertionPoint(operations_of(thread.owner)[-1]):
                 lane = apply(lambda t: t % lanes, thread) if lanes > 1 else None
                 place = apply(lambda t: ir.AffineExpr.get_floor_div(t, lanes), thread) if lanes > 1 else thread
-                element = apply(lambda b, t: b * per_block + t, block, place)
+                element = apply(lambda b, t: b * (per_block * each) + t, block, place)
+                if each > 1:
+                    self._compute_several(element, each, threads, elements)
+                    return
                 with create_if(less_than(element, index(elements))):
                     if tile is None:
                         self._element(element, lane, lanes)
@@ -146,6 +152,46 @@ class ElementNest(ElementValues):
                         self._compute_tile(element, tile)
                     else:
                         self._reduce_tile(element, tile, lane)
+
+    def _elements_of_thread(self) -> int:
+        """Returns how many elements a thread computes that loads and stores no vectors: several of short bodies, whose
+        loads overlap, as long as there are enough threads."""
+        is_short = len(operations_of(self.body)) <= _SHORT_BODY
+        if self.reduced or self.part is not None or not is_short or self.elements() < _AT_ONCE * _ENOUGH_THREADS:
+            return 1
+        return _AT_ONCE
+
+    def _compute_several(self, first: ir.Value, count: int, threads: int, elements: int) -> None:
+        """Computes elements of each result and then stores them; those of a thread are as far apart as a block has
+        threads, so that neighbouring threads access neighbours.
+
+        Args:
+            first: number of the element.
+            count: of elements.
+            threads: of a block.
+            elements: of a result; the last threads have fewer than `count`.
+        """
+        numbers = [first, *(apply(lambda x, n=place: x + n * threads, first) for place in range(1, count))]
+        is_whole = less_than(numbers[-1], index(elements))
+        branch = scf.IfOp(is_whole, has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            places = [self.indices(number, self.parallel) for number in numbers]
+            values = [self._elementwise(loops) for loops in places]
+            for results, loops in zip(values, places):
+                self.store(results, loops)
+            scf.yield_([])
+        with ir.InsertionPoint(branch.else_block):
+            rest = scf.ForOp(first, index(elements), index(threads))
+            with ir.InsertionPoint(rest.body):
+                loops = self.indices(rest.induction_variable, self.parallel)
+                self.store(self._elementwise(loops), loops)
+                scf.yield_([])
+            scf.yield_([])
+
+    def _elementwise(self, loops: dict[int, ir.Value]) -> list[ir.Value]:
+        """Returns an element of each result of an op without reductions."""
+        starts = [self.start(number, loops) for number in range(self.outputs)]
+        return self.iteration(loops, starts, len(self.end.operands))
 
     def _tiles(self, tile: ThreadTile, place: dict[int, ir.Value]) -> dict[int, LoadedTile]:
         """Loads a tile of each operand that has its columns; returns them by the operand."""
@@ -201,8 +247,7 @@ class ElementNest(ElementValues):
             self._replace(self.part, loops)
             return
         if not self.reduced:
-            starts = [self.start(number, loops) for number in range(self.outputs)]
-            self.store(self.iteration(loops, starts, len(self.end.operands)), loops)
+            self.store(self._elementwise(loops), loops)
             return
         folds = self.folds
         starts = [self.start(number, loops) for number in range(self.outputs)]
