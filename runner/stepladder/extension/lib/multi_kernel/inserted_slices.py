@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from stepladder.extension.lib.arithmetic import index, less_than
+from stepladder.extension.lib.arithmetic import boolean, index, less_than
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import create_loop_index
 from stepladder.mlir.slices import numbers_of
@@ -25,8 +25,13 @@ def extracted(insertion: ir.Operation) -> tuple[ir.Value, ir.Value]:
     remaining_sizes = list(type_.shape)
     inside: ir.Value | None = None
     indices: list[ir.Value] = []
+    extents = ir.RankedTensorType(insertion.operands[1].type).shape
     for axis, offset, size, stride in zip(itertools.count(), *numbers_of(insertion)):
         number = create_loop_index(axis)
+        if (offset, size) == (0, extents[axis]) and remaining_sizes[:1] == [size]:  # each element is in the slice
+            remaining_sizes.pop(0)
+            indices.append(number)
+            continue
         # Unsigned: an index before the slice is larger than any in it.
         place = arith.subi(number, index(offset)) if offset else number
         is_in = less_than(place, index(size * stride))
@@ -37,7 +42,8 @@ def extracted(insertion: ir.Operation) -> tuple[ir.Value, ir.Value]:
         if remaining_sizes and size == remaining_sizes[0]:
             remaining_sizes.pop(0)
             indices.append(arith.select(is_in, place, index(0)))
-    assert inside is not None  # a tensor has axes
+    if inside is None:
+        inside = boolean(True)
     element = ir.Operation.create(
         "tensor.extract", results=[type_.element_type], operands=[insertion.operands[0], *indices]
     )
