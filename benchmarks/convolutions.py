@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import function_kernels
 from common import main_of_parts, run
+from function_texts import tensor_type
 
 if TYPE_CHECKING:
     import torch  # pyright: ignore[reportMissingImports]
@@ -71,16 +72,12 @@ class Convolution:
         return [self.images, pixels, pixels, channels]
 
 
-def _type(shape: list[int], element: str) -> str:
-    return f"tensor<{'x'.join(map(str, shape))}x{element}>"
-
-
 def _payload(op: Convolution) -> str:
     """Returns the function of a convolution."""
     window = [op.window, op.window]
     filters = [op.filters, op.channels, *window] if op.is_nchw else [*window, op.channels, op.filters]
-    x, w = _type(op.shape(op.read, op.channels), "f16"), _type(filters, "f16")
-    wide, y = (_type(op.shape(op.size, op.filters), element) for element in ("f32", "f16"))
+    x, w = tensor_type(op.shape(op.read, op.channels), "f16"), tensor_type(filters, "f16")
+    wide, y = (tensor_type(op.shape(op.size, op.filters), element) for element in ("f32", "f16"))
     name = "nchw_fchw" if op.is_nchw else "nhwc_hwcf"
     return f"""func.func @convolution(%x: {x}, %w: {w}) -> {y} {{
   %zero = arith.constant 0.0 : f32

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import function_kernels
 from common import main_of_parts, run
+from function_texts import generic, tensor_type
 
 if TYPE_CHECKING:
     import torch  # pyright: ignore[reportMissingImports]
@@ -40,58 +41,12 @@ _EXTENTS = (1, 2, 3, 4, 7, 8, 12, 16, 24, 32, 40, 56, 64, 77, 80, 96, 112, 128, 
 _LONG = (1000, 1024, 1280, 1536, 2048, 2560, 3072, 4096, 5120, 8192, 11008, 16384, 32000, 50257)
 
 
-def _type(shape: Sequence[int], element: str) -> str:
-    return f"tensor<{''.join(f'{size}x' for size in shape)}{element}>"
-
-
-def _map(loops: int, results: Sequence[int]) -> str:
-    names = ", ".join(f"d{loop}" for loop in range(loops))
-    return f"affine_map<({names}) -> ({', '.join(f'd{loop}' for loop in results)})>"
-
-
 def _shape(draw: random.Random, rank: int) -> tuple[int, ...]:
     """Returns extents of a tensor of `rank` axes."""
     while True:
         shape = tuple(draw.choice(_EXTENTS if draw.random() < 0.6 else _LONG) for _ in range(rank))
         if _LEAST <= math.prod(shape) <= _MOST:
             return shape
-
-
-def _generic(
-    name: str,
-    loops: Sequence[tuple[int, str]],
-    inputs: Sequence[tuple[str, str, Sequence[int]]],
-    result: tuple[Sequence[int], str, str],
-    body: Callable[[list[str], str], str],
-) -> str:
-    """Returns a `linalg.generic`.
-
-    Args:
-        name: of the result.
-        loops: extents and kinds.
-        inputs: names, element types, and the loops along their axes.
-        result: loops along its axes, its element type, and a constant that it begins with, if that is not empty.
-        body: takes the names of the elements and that of the result so far, returns ops of which `%r` is the result.
-    """
-    kept, element, start = result
-    type_ = _type([loops[loop][0] for loop in kept], element)
-    maps = [_map(len(loops), axes) for *_, axes in inputs] + [_map(len(loops), kept)]
-    types = [_type([loops[loop][0] for loop in axes], own) for _, own, axes in inputs]
-    text = f"  %{name}_0 = tensor.empty() : {type_}\n"
-    outs = f"%{name}_0"
-    if start:
-        text += f"  %{name}_1 = arith.constant {start} : {element}\n"
-        text += f"  %{name}_2 = linalg.fill ins(%{name}_1 : {element}) outs(%{name}_0 : {type_}) -> {type_}\n"
-        outs = f"%{name}_2"
-    names = [f"%e{place}" for place in range(len(inputs))]
-    arguments = ", ".join(f"{own}: {element}" for own, (_, element, _) in zip(names, inputs))
-    kinds = ", ".join(f'"{kind}"' for _, kind in loops)
-    return f"""{text}  %{name} = linalg.generic {{indexing_maps = [{", ".join(maps)}], iterator_types = [{kinds}]}}
-      ins({", ".join(own for own, *_ in inputs)} : {", ".join(types)}) outs({outs} : {type_}) {{
-  ^bb0({arguments}, %o: {element}):
-{body(names, "%o")}    linalg.yield %r : {element}
-  }} -> {type_}
-"""
 
 
 def _wide(value: str, element: str, name: str) -> str:
@@ -109,7 +64,7 @@ def _narrow(value: str, element: str) -> str:
 
 
 def _function(arguments: Sequence[tuple[Sequence[int], str]], result: str, body: str) -> str:
-    parameters = ", ".join(f"%x{place}: {_type(*argument)}" for place, argument in enumerate(arguments))
+    parameters = ", ".join(f"%x{place}: {tensor_type(*argument)}" for place, argument in enumerate(arguments))
     zero = "  %zero = arith.constant -0.0 : f32\n"
     return f"func.func @op({parameters}) -> {result} {{\n{zero}{body}  return %y : {result}\n}}\n"
 
@@ -159,7 +114,7 @@ def _elementwise(draw: random.Random, element: str) -> function_kernels.Case:
     loops = [(size, "parallel") for size in shape]
     axes = [range(rank), some, order]
     inputs = [(f"%x{place}", element, own) for place, own in enumerate(axes)]
-    text = _generic("y", loops, inputs, (range(rank), element, ""), body)
+    text = generic("y", loops, inputs, (range(rank), element, ""), body)
     spread = [shape[axis] if axis in some else 1 for axis in range(rank)]
     inverse = [order.index(axis) for axis in range(rank)]
     name = f"x * b{some} + z{order} of {shape} {element}"
@@ -168,7 +123,7 @@ def _elementwise(draw: random.Random, element: str) -> function_kernels.Case:
         (shape, element),
         lambda x, b, z: (x.float() * b.float().view(spread) + z.float().permute(inverse)).to(x.dtype),
     )
-    payload = _function(arguments, _type(shape, element), text)
+    payload = _function(arguments, tensor_type(shape, element), text)
     return function_kernels.Case(name, _size(*arguments, (shape, element)), payload, compute)
 
 
@@ -186,7 +141,7 @@ def _reduction(draw: random.Random, element: str) -> function_kernels.Case:
 
     loops = [(size, "parallel" if axis in kept else "reduction") for axis, size in enumerate(shape)]
     start = "0.0" if is_sum else "0xFF800000"
-    text = _generic("y", loops, [("%x0", element, range(rank))], (kept, "f32", start), body)
+    text = generic("y", loops, [("%x0", element, range(rank))], (kept, "f32", start), body)
     result = [shape[axis] for axis in kept], "f32"
     compute = _made(
         [(shape, element)],
@@ -194,7 +149,7 @@ def _reduction(draw: random.Random, element: str) -> function_kernels.Case:
         lambda x: x.sum(axes, dtype=_float()) if is_sum else x.amax(axes).float(),
     )
     name = f"{'sum' if is_sum else 'maximum'} along {axes} of {shape} {element}"
-    payload = _function([(shape, element)], _type(*result), text)
+    payload = _function([(shape, element)], tensor_type(*result), text)
     return function_kernels.Case(name, _size((shape, element), result), payload, compute)
 
 
@@ -236,13 +191,13 @@ def _chain(draw: random.Random, element: str) -> function_kernels.Case:
         return f"{text}    %q = arith.mulf %w, %scale : f32\n{_narrow('%q', element)}"
 
     if is_softmax:
-        text = _generic("m", loops, [own], (kept, "f32", "0xFF800000"), fold("maximumf", "self"))
-        text += _generic("s", loops, [own, ("%m", "f32", kept)], (kept, "f32", "0.0"), fold("addf", "exp"))
+        text = generic("m", loops, [own], (kept, "f32", "0xFF800000"), fold("maximumf", "self"))
+        text += generic("s", loops, [own, ("%m", "f32", kept)], (kept, "f32", "0.0"), fold("addf", "exp"))
         inputs = [own, ("%m", "f32", kept), ("%s", "f32", kept)]
-        text += _generic("y", all_parallel, inputs, (range(rank), element, ""), divide)
+        text += generic("y", all_parallel, inputs, (range(rank), element, ""), divide)
     else:
-        text = _generic("s", loops, [own], (kept, "f32", "0.0"), fold("addf", "square"))
-        text += _generic("y", all_parallel, [own, ("%s", "f32", kept)], (range(rank), element, ""), scale)
+        text = generic("s", loops, [own], (kept, "f32", "0.0"), fold("addf", "square"))
+        text += generic("y", all_parallel, [own, ("%s", "f32", kept)], (range(rank), element, ""), scale)
 
     def compute(x: torch.Tensor) -> torch.Tensor:
         import torch  # pyright: ignore[reportMissingImports]
@@ -255,7 +210,7 @@ def _chain(draw: random.Random, element: str) -> function_kernels.Case:
         return (wide * (wide.square().mean(axis, keepdim=True) + _SMALL).rsqrt()).to(x.dtype)
 
     name = f"{'softmax' if is_softmax else 'rms norm'} along {axis} of {shape} {element}"
-    payload = _function([(shape, element)], _type(shape, element), text)
+    payload = _function([(shape, element)], tensor_type(shape, element), text)
     return function_kernels.Case(
         name, 2 * _size((shape, element)), payload, _made([(shape, element)], (shape, element), compute)
     )
@@ -268,9 +223,9 @@ def _permutation(draw: random.Random, element: str) -> function_kernels.Case:
     while order == sorted(order):
         draw.shuffle(order)
     result = [shape[axis] for axis in order]
-    type_ = _type(result, element)
+    type_ = tensor_type(result, element)
     text = f"""  %e = tensor.empty() : {type_}
-  %y = linalg.transpose ins(%x0 : {_type(shape, element)}) outs(%e : {type_}) permutation = {order}
+  %y = linalg.transpose ins(%x0 : {tensor_type(shape, element)}) outs(%e : {type_}) permutation = {order}
 """
     compute = _made(
         [(shape, element)], (result, element), lambda x: x.permute(order).clone(memory_format=_contiguous())
@@ -294,8 +249,8 @@ def _join(draw: random.Random, element: str) -> function_kernels.Case:
         other = [draw.choice(_EXTENTS) if place == axis else size for place, size in enumerate(shape)]
         result = [size + (other[axis] if place == axis else 0) for place, size in enumerate(shape)]
         arguments = [(shape, element), (other, element)]
-        types = ", ".join(_type(*argument) for argument in arguments)
-        text = f"  %y = tensor.concat dim({axis}) %x0, %x1 : ({types}) -> {_type(result, element)}\n"
+        types = ", ".join(tensor_type(*argument) for argument in arguments)
+        text = f"  %y = tensor.concat dim({axis}) %x0, %x1 : ({types}) -> {tensor_type(result, element)}\n"
         name = f"{shape} and {other} joined along {axis}, {element}"
         compute = _made(arguments, (result, element), lambda x, y: _cat(x, y, axis))
     else:
@@ -308,12 +263,12 @@ def _join(draw: random.Random, element: str) -> function_kernels.Case:
   %y = tensor.pad %x0 low{low} high{high} {{
   ^bb0({indices}):
     tensor.yield %number : {element}
-  }} : {_type(shape, element)} to {_type(result, element)}
+  }} : {tensor_type(shape, element)} to {tensor_type(result, element)}
 """
         name = f"{shape} with {before} and {behind} zeros along {axis}, {element}"
         margins = [0, 0] * (rank - 1 - axis) + [before, behind]
         compute = _made(arguments, (result, element), lambda x: _pad(x, margins))
-    payload = _function(arguments, _type(result, element), text)
+    payload = _function(arguments, tensor_type(result, element), text)
     return function_kernels.Case(name, _size(*arguments, (result, element)), payload, compute)
 
 

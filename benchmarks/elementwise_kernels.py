@@ -21,6 +21,7 @@ from functools import partial
 
 import function_kernels
 from common import main_of_parts, run
+from function_texts import tensor_type
 
 _TORCH_TYPES = {"f16": "float16", "f32": "float32", "i8": "int8"}
 _BYTES = {"f16": 2, "f32": 4, "i8": 1}
@@ -90,14 +91,10 @@ OPS = (
 )
 
 
-def _type(shape: tuple[int, ...], element: str) -> str:
-    return f"tensor<{'x'.join(map(str, shape))}x{element}>"
-
-
 def _payload(op: Op) -> str:
     loops = [f"d{loop}" for loop in range(len(op.shape))]
     own = ", ".join(loops[op.axes.index(axis)] for axis in range(len(op.shape)))
-    result, part, buffer = (_type(shape, op.element) for shape in (op.result, op.shape, op.buffer))
+    result, part, buffer = (tensor_type(shape, op.element) for shape in (op.result, op.shape, op.buffer))
     identity = f"affine_map<({', '.join(loops)}) -> ({', '.join(loops)})>"
     maps = [f"affine_map<({', '.join(loops)}) -> ({own})>", *([identity] if op.adds else []), identity]
     offsets = ", ".join([*["0"] * (len(op.shape) - 1), str(op.margin)])

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 import function_kernels
 from common import main_of_parts, run
+from function_texts import generic, tensor_type
 
 if TYPE_CHECKING:
     import torch  # pyright: ignore[reportMissingImports]
@@ -78,38 +79,22 @@ def _text(shape: Sequence[int]) -> str:
     return " x ".join(map(str, shape))
 
 
-def _type(shape: Sequence[int], element: str) -> str:
-    return f"tensor<{''.join(f'{size}x' for size in shape)}{element}>"
-
-
 def _reduction(op: Reduction, operand: str, name: str) -> str:
     """Returns the ops of a reduction of `operand`, f16, whose result is `%name`, of f32."""
-    loops = [f"d{axis}" for axis in range(len(op.shape))]
-    kept = ", ".join(loops[axis] for axis in op.kept)
-    kinds = ", ".join('"parallel"' if axis in op.kept else '"reduction"' for axis in range(len(loops)))
     made, term, fold, start = _FOLDS[op.fold]
-    result = _type([op.shape[axis] for axis in op.kept], "f32")
-    return f"""  %{name}_start = arith.constant {start} : f32
-  %{name}_empty = tensor.empty() : {result}
-  %{name}_fill = linalg.fill ins(%{name}_start : f32) outs(%{name}_empty : {result}) -> {result}
-  %{name} = linalg.generic {{
-      indexing_maps = [affine_map<({", ".join(loops)}) -> ({", ".join(loops)})>,
-                       affine_map<({", ".join(loops)}) -> ({kept})>],
-      iterator_types = [{kinds}]}}
-      ins({operand} : {_type(op.shape, "f16")}) outs(%{name}_fill : {result}) {{
-  ^bb0(%in: f16, %out: f32):
-    %w = arith.extf %in : f16 to f32
-    {made}
-    %v = arith.{fold} %out, {term} : f32
-    linalg.yield %v : f32
-  }} -> {result}
-"""
+    loops = [(size, "parallel" if axis in op.kept else "reduction") for axis, size in enumerate(op.shape)]
+
+    def body(names: list[str], so_far: str) -> str:
+        wide = f"    %w = arith.extf {names[0]} : f16 to f32\n"
+        return f"{wide}    {made}\n    %r = arith.{fold} {so_far}, {term} : f32\n"
+
+    return generic(name, loops, [(operand, "f16", range(len(op.shape)))], (op.kept, "f32", start), body)
 
 
 def _alone(op: Reduction) -> function_kernels.Case:
     """Returns the function of one reduction."""
-    result = _type([op.shape[axis] for axis in op.kept], "f32")
-    payload = f"func.func @reduction(%x: {_type(op.shape, 'f16')}) -> {result} {{\n{_reduction(op, '%x', 's')}"
+    result = tensor_type([op.shape[axis] for axis in op.kept], "f32")
+    payload = f"func.func @reduction(%x: {tensor_type(op.shape, 'f16')}) -> {result} {{\n{_reduction(op, '%x', 's')}"
     payload += f"  return %s : {result}\n}}\n"
 
     def prepare() -> function_kernels.Measured:
@@ -123,36 +108,25 @@ def _alone(op: Reduction) -> function_kernels.Case:
     return function_kernels.Case(op.name, 2 * math.prod(op.shape), payload, prepare)
 
 
-def _elementwise(shape: Sequence[int], inputs: Sequence[tuple[str, str, str]], body: str, element: str) -> str:
-    """Returns an elementwise op whose result is `%y`; inputs are their names, types and maps."""
-    loops = ", ".join(f"d{axis}" for axis in range(len(shape)))
-    maps = [f"affine_map<({loops}) -> ({map_})>" for *_, map_ in inputs]
-    arguments = ", ".join(
-        f"%a{place}: {type_[:-1].split('x')[-1].removeprefix('tensor<')}" for place, (_, type_, _) in enumerate(inputs)
-    )
-    result = _type(shape, element)
-    return f"""  %y_empty = tensor.empty() : {result}
-  %y = linalg.generic {{indexing_maps = [{", ".join(maps)}, affine_map<({loops}) -> ({loops})>],
-      iterator_types = [{", ".join(['"parallel"'] * len(shape))}]}}
-      ins({", ".join(name for name, *_ in inputs)} : {", ".join(type_ for _, type_, _ in inputs)})
-      outs(%y_empty : {result}) {{
-  ^bb0({arguments}, %out: {element}):
-{body}    linalg.yield %r : {element}
-  }} -> {result}
-"""
+def _elementwise(
+    shape: Sequence[int], inputs: Sequence[tuple[str, str, Sequence[int]]], body: str, element: str
+) -> str:
+    """Returns an elementwise op whose result is `%y`, and whose body makes `%r` of `%e0`, `%e1` and so on."""
+    loops = [(size, "parallel") for size in shape]
+    return generic("y", loops, inputs, (range(len(shape)), element, ""), lambda *_: body)
 
 
 def _quantization(rows: int, columns: int) -> function_kernels.Case:
     """Returns a quantization to fp8 by one scale for a matrix, which is a result too."""
     shape = (rows, columns)
-    matrix, quantized = _type(shape, "f16"), _type(shape, "f8E4M3FN")
+    matrix, quantized = tensor_type(shape, "f16"), tensor_type(shape, "f8E4M3FN")
     body = """    %most = arith.constant 448.0 : f32
-    %scale = arith.divf %most, %a1 : f32
-    %w = arith.extf %a0 : f16 to f32
+    %scale = arith.divf %most, %e1 : f32
+    %w = arith.extf %e0 : f16 to f32
     %v = arith.mulf %w, %scale : f32
     %r = arith.truncf %v : f32 to f8E4M3FN
 """
-    inputs = [("%x", matrix, "d0, d1"), ("%s", "tensor<f32>", "")]
+    inputs = [("%x", "f16", (0, 1)), ("%s", "f32", ())]
     payload = f"""func.func @quantization(%x: {matrix}) -> ({quantized}, tensor<f32>) {{
 {_reduction(Reduction(shape, (0, 1), "magnitude"), "%x", "s")}{_elementwise(shape, inputs, body, "f8E4M3FN")}
   return %y, %s : {quantized}, tensor<f32>
@@ -177,21 +151,21 @@ def _quantization(rows: int, columns: int) -> function_kernels.Case:
 def _group_norm(images: int, groups: int, channels: int, pixels: int) -> function_kernels.Case:
     """Returns a norm of groups of channels, without weights."""
     shape = (images, groups, channels, pixels)
-    tensor, numbers = _type(shape, "f16"), _type(shape[:2], "f32")
+    tensor = tensor_type(shape, "f16")
     body = f"""    %count = arith.constant {channels * pixels}.0 : f32
     %small = arith.constant 1.0e-5 : f32
-    %mean = arith.divf %a1, %count : f32
-    %of_squares = arith.divf %a2, %count : f32
+    %mean = arith.divf %e1, %count : f32
+    %of_squares = arith.divf %e2, %count : f32
     %square = arith.mulf %mean, %mean : f32
     %variance = arith.subf %of_squares, %square : f32
     %above = arith.addf %variance, %small : f32
     %scale = math.rsqrt %above : f32
-    %w = arith.extf %a0 : f16 to f32
+    %w = arith.extf %e0 : f16 to f32
     %d = arith.subf %w, %mean : f32
     %v = arith.mulf %d, %scale : f32
     %r = arith.truncf %v : f32 to f16
 """
-    inputs = [("%x", tensor, "d0, d1, d2, d3"), ("%s", numbers, "d0, d1"), ("%q", numbers, "d0, d1")]
+    inputs = [("%x", "f16", range(4)), ("%s", "f32", (0, 1)), ("%q", "f32", (0, 1))]
     payload = f"""func.func @group_norm(%x: {tensor}) -> {tensor} {{
 {_reduction(Reduction(shape, (2, 3)), "%x", "s")}{_reduction(Reduction(shape, (2, 3), "squares"), "%x", "q")}
 {_elementwise(shape, inputs, body, "f16")}
@@ -214,7 +188,7 @@ def _group_norm(images: int, groups: int, channels: int, pixels: int) -> functio
 
 def _softmax(rows: int, columns: int) -> function_kernels.Case:
     """Returns a softmax of rows."""
-    tensor, wide = _type((rows, columns), "f16"), _type((rows, columns), "f32")
+    tensor, wide = tensor_type((rows, columns), "f16"), tensor_type((rows, columns), "f32")
     payload = f"""func.func @softmax(%x: {tensor}) -> {tensor} {{
   %empty = tensor.empty() : {wide}
   %w = arith.extf %x : {tensor} to {wide}
@@ -235,7 +209,7 @@ def _softmax(rows: int, columns: int) -> function_kernels.Case:
 
 def _index_of_maximum(rows: int, columns: int) -> function_kernels.Case:
     """Returns the index of the first maximum of each row, as greedy decoding takes it."""
-    x, value, place = _type((rows, columns), "f32"), _type([rows], "f32"), _type([rows], "i64")
+    x, value, place = tensor_type((rows, columns), "f32"), tensor_type([rows], "f32"), tensor_type([rows], "i64")
     payload = f"""func.func @index_of_maximum(%x: {x}) -> {place} {{
   %low = arith.constant 0xFF800000 : f32
   %none = arith.constant 0 : i64
@@ -273,7 +247,7 @@ def _pooling(shape: tuple[int, int, int, int], is_nchw: bool) -> function_kernel
     """Returns the maxima of windows of 2 x 2, of which none overlap."""
     order, axes = ("nchw", (2, 3)) if is_nchw else ("nhwc", (1, 2))
     halves = tuple(size // 2 if axis in axes else size for axis, size in enumerate(shape))
-    x, y = _type(shape, "f16"), _type(halves, "f16")
+    x, y = tensor_type(shape, "f16"), tensor_type(halves, "f16")
     payload = f"""func.func @pooling(%x: {x}) -> {y} {{
   %low = arith.constant 0xFC00 : f16
   %window = tensor.empty() : tensor<2x2xf16>

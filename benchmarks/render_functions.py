@@ -60,20 +60,21 @@ def convolutions_table() -> str:
 
 
 def drawn_ops_table() -> str:
-    """Returns the distribution of the speed of drawn functions relative to PyTorch in eager mode, by kind."""
-    measured = result("drawn_ops")
-    ratios: dict[str, list[float]] = {}
-    for op in measured["ops"]:
-        times = op["microseconds"]
-        for kind in (_kind(op["op"]), "all"):
-            ratios.setdefault(kind, []).append(times["pytorch"] / times["own"])
+    """Returns the distribution of the speed of drawn functions relative to eager PyTorch, by sample and kind."""
     rows = []
-    for kind, values in sorted(ratios.items(), key=lambda item: item[0] == "all"):
-        ordered = sorted(values)
-        numbers = (geometric_mean(values), ordered[len(ordered) // 10], ordered[0], ordered[-1])
-        titles = ("geometric mean", "10th percentile", "minimum", "maximum")
-        rows.append({"kind": kind, "functions": str(len(values))} | dict(zip(titles, map("{:.2f}".format, numbers))))
-    return table(rows) + f"\nSpeed relative to eager mode, bursts, hot L2. {where(measured)}.\n"
+    for sample, name in (("first", "drawn_ops"), ("held out", "drawn_ops_fresh")):
+        ratios: dict[str, list[float]] = {}
+        for op in result(name)["ops"]:
+            times = op["microseconds"]
+            for kind in (_kind(op["op"]), "all"):
+                ratios.setdefault(kind, []).append(times["pytorch"] / times["own"])
+        for kind, values in sorted(ratios.items(), key=lambda item: item[0] == "all"):
+            ordered = sorted(values)
+            numbers = (geometric_mean(values), ordered[len(ordered) // 10], ordered[0], ordered[-1])
+            titles = ("geometric mean", "10th percentile", "minimum", "maximum")
+            cells = dict(zip(titles, map("{:.2f}".format, numbers)))
+            rows.append({"sample": sample, "kind": kind, "functions": str(len(values))} | cells)
+    return table(rows) + f"\nSpeed relative to eager mode, bursts, hot L2. {where(result('drawn_ops_fresh'))}.\n"
 
 
 def _kind(name: str) -> str:
