@@ -16,8 +16,8 @@ from stepladder.extension.lib.threads import WARP
 _OF_ROWS, _OF_COLUMNS = 1 << 18, 1 << 16
 # Loads of a thread, one after the other, from which on a second kernel takes less time than is saved.
 _MANY_LOADS = 16
-# Loads of a thread of a part.
-_FEWEST_LOADS = 4
+# Loads of a thread of a part, if a loop has such a divisor, and terms of a part in any case.
+_FEWEST_LOADS, _FEWEST_TERMS = 4, 64
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,12 @@ def parts_of(op: RowOp) -> Parts | None:
     by_count = {parts.count(op.sizes): parts for parts in _candidates(op, width)}
     for count, parts in by_count.items():
         threads[count] = _threads(op, count, _lanes(op, length // count, width, _are_rows(op, parts)))
-    possible = [count for count in by_count if 1 < count <= most]
+    counts = sorted(count for count in by_count if 1 < count <= length // _FEWEST_TERMS)
+    if not counts:
+        return None
+    possible = [count for count in counts if count <= most] or counts[:1]
     sufficient = [count for count in possible if threads[count] >= enough]
-    return by_count[min(sufficient) if sufficient else max(possible)] if possible else None
+    return by_count[sufficient[0] if sufficient else possible[-1]]
 
 
 def _lanes(op: RowOp, length: int, width: int, are_rows: bool) -> int:
