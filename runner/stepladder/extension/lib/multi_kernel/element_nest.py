@@ -116,6 +116,8 @@ class ElementNest(ElementValues):
             self.store(results[0], loops)
             return
         for output, values in enumerate(zip(*results)):
+            if not self.is_read[output]:
+                continue
             place = self.inputs + output
             type_ = ir.VectorType.get([len(values)], values[0].type)
             vector = ir.Operation.create("vector.from_elements", results=[type_], operands=list(values)).results[0]
