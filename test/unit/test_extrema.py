@@ -84,8 +84,9 @@ def test_extrema_that_a_body_selects() -> None:
     x, w = rng.integers(-1, 2, (5, 8)).astype(np.float16), rng.integers(-1, 2, (8, 40)).astype(np.float16)
     value, index = stepladder.compile(text, device="emulator", target="sm_80")(x, w)
     assert np.array_equal(value, (x @ w).max(-1)) and np.array_equal(index, (x @ w).argmax(-1))
-    with pytest.raises(StepladderError):
+    with pytest.raises(StepladderError) as error:
         stepladder.compile(text.replace("0xFC00", "0x7E00"), device="emulator", target="sm_80")
+    assert "begins with a constant that is no NaN" in "".join(error.value.notes)
 
 
 @pytest.mark.usefixtures("needs_ptxas")

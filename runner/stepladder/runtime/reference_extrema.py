@@ -30,7 +30,7 @@ _NAMES = {
 ACCEPTED_CHOICES = (
     "accepted: where a value exceeds the extremum so far (ogt, olt, sgt, slt, ugt, ult of integers), or is equal to it "
     "too (oge, ole, sge, sle, uge, ule of integers), beside arith.maxnumf or the like of the same two values, or the "
-    "same selection of the value"
+    "same selection of the value, where it begins with a constant that is no NaN, or with integers"
 )
 
 
