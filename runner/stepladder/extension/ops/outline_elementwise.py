@@ -82,7 +82,9 @@ def _check_extents(op: ir.Operation) -> None:
     for operand in op.operands:
         is_static = isinstance(operand.type, ir.RankedTensorType) and operand.type.has_static_shape
         if is_static and 0 in operand.type.shape:
-            raise Refusal(op, f"'{op.name}' of '{operand.type}', which has no elements; accepted: extents of at least 1")
+            raise Refusal(
+                op, f"'{op.name}' of '{operand.type}', which has no elements; accepted: extents of at least 1"
+            )
 
 
 def _separate_starts(op: ir.Operation) -> None:

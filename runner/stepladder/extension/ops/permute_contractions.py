@@ -46,8 +46,8 @@ class PermuteContractions(Tc.Operation, name="permute_contractions"):
     operands that are left as they are agree, the one is chosen that copies the fewest elements. A copy keeps the
     innermost dimension where an order of an operand of 16 bits has it innermost: threads copy vectors along it. Other
     elements are multiplied along k, which becomes the innermost. The contraction becomes a `linalg.generic`. One that
-    the front accepts stays as it is. Loops of one iteration that one operand alone has are dropped first, and a transpose of
-    the result that makes the contraction one that the front accepts becomes part of it.
+    the front accepts stays as it is. Loops of one iteration that one operand alone has are dropped first, and a transpose
+    of the result that makes the contraction one that the front accepts becomes part of it.
 
     With `in_place` 1, a transpose of A or B whose boxes TMA can address in the buffer that it reads gets the attribute
     `prepared`: the payload of the matmul has it, and `tc.load_in_place` removes the copy.
@@ -170,7 +170,8 @@ def _without_lone_loops(product: ir.Operation, rewriter: Rewriter) -> ir.Operati
         generic, block = create_generic(operands[:2], operands[2:], new_maps)
         body = product.regions[0].blocks[0]
         clone_ops(operations_of(body), dict(zip(body.arguments, block.arguments)), ir.InsertionPoint(block))
-        groups, shape = _groups_of_kept([loop in lone for loop in orders[2]]), ir.RankedTensorType(product.results[0].type).shape
+        shape = ir.RankedTensorType(product.results[0].type).shape
+        groups = _groups_of_kept([loop in lone for loop in orders[2]])
         is_whole = len(groups) == len(shape)
         result = generic.results[0] if is_whole else reshaped(generic.results[0], shape, groups)
     rewriter.replace_op(product, [result])

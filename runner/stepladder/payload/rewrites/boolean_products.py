@@ -21,8 +21,8 @@ def count(function: ir.Operation) -> None:
 
 
 def _is_contraction(op: ir.Operation) -> bool:
-    """Returns whether an op has the loops and the body of a contraction of two matrices of booleans: each has a loop that
-    the other one does not have, and they share one that is reduced."""
+    """Returns whether an op has the loops and the body of a contraction of two matrices of booleans: each has a loop
+    that the other one does not have, and they share one that is reduced."""
     types = [value.type for value in op.operands]
     is_of_tensors = len(types) == 3 and len(op.results) == 1 and all(isinstance(t, ir.RankedTensorType) for t in types)
     if not is_of_tensors or any(name_of(ir.ShapedType(t).element_type) != _TRUTH for t in types):

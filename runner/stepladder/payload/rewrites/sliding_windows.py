@@ -95,7 +95,7 @@ def _replace(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> None:
         generic, body = create_generic(
             inputs, [op.operands[count]], _with_loops_of_operands([*maps_of_inputs, maps[-1]])
         )
-        values = dict(zip([arguments[number] for number in (*read, count)], body.arguments))
+        values: dict[ir.Value, ir.Value] = dict(zip([arguments[number] for number in (*read, count)], body.arguments))
     _move_body(op, generic, values)
 
 

@@ -77,7 +77,7 @@ class ElementValues:
         return all_folds if self.reduced and len(all_folds) == len(folds) else None
 
     def _is_read(self, number: int) -> bool:
-        """Returns whether a result is in memory of the caller, or an op other than those that initialize it reads it."""
+        """Returns whether a result is in memory of the caller, or another op than those that initialize it reads it."""
         root = origin(self.generic.operands[self.inputs + number], BUFFER_VIEWS)
         source = producer(root)
         if source is None or source.name != "memref.alloc":
