@@ -656,6 +656,23 @@ func.func @masked(%new: memref<64xf16>, %mask: memref<64xi64>, %old: memref<64xf
 
 // -----
 
+// A reduction whose body does not read the result so far, as where a fold has become a constant.
+// CHECK-LABEL: func.func @constant(
+// CHECK: memref.store {{.*}}, %y[
+#all = affine_map<(i, j) -> (j, i)>
+#kept = affine_map<(i, j) -> (i)>
+func.func @constant(%x: memref<8x5xi32>, %y: memref<5xi32>) {
+  %zero = arith.constant 0 : i32
+  linalg.generic {indexing_maps = [#all, #kept], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<8x5xi32>) outs(%y : memref<5xi32>) {
+  ^bb0(%v: i32, %out: i32):
+    linalg.yield %zero : i32
+  }
+  return
+}
+
+// -----
+
 // An extremum that selects its index and is no result itself is not stored.
 // CHECK-LABEL: func.func @index_alone(
 // CHECK-COUNT-1: memref.store {{.*}}, %index[

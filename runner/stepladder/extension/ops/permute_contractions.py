@@ -46,8 +46,8 @@ class PermuteContractions(Tc.Operation, name="permute_contractions"):
     operands that are left as they are agree, the one is chosen that copies the fewest elements. A copy keeps the
     innermost dimension where an order of an operand of 16 bits has it innermost: threads copy vectors along it. Other
     elements are multiplied along k, which becomes the innermost. The contraction becomes a `linalg.generic`. One that
-    the front accepts stays as it is. Loops of one iteration that one operand alone has are dropped first, and a transpose
-    of the result that makes the contraction one that the front accepts becomes part of it.
+    the front accepts stays as it is. Loops of one iteration that one operand alone has are dropped first, and a
+    transpose of the result that makes the contraction one that the front accepts becomes part of it.
 
     With `in_place` 1, a transpose of A or B whose boxes TMA can address in the buffer that it reads gets the attribute
     `prepared`: the payload of the matmul has it, and `tc.load_in_place` removes the copy.

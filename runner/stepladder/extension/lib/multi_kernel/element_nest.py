@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Sequence
 
-from stepladder.extension.lib.arithmetic import apply, equal, index, less_than
+from stepladder.extension.lib.arithmetic import apply, constant, equal, index, less_than
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.element_bodies import LANES, as_float, create_forall
 from stepladder.extension.lib.epilogues.partial_results import over_lanes
@@ -208,8 +208,12 @@ class ElementNest(ElementValues):
             return
         folds = self.folds
         starts = [self.start(number, loops) for number in range(self.outputs)]
-        assert all(start is not None for start in starts)  # a reduction reads what it begins from
-        begin = [fold.neutral() for fold in folds] if folds is not None else [item for item in starts if item]
+        # What no iteration reads may be any number: one of them writes it.
+        begin = [
+            constant(value.type, 0) if start is None else start for start, value in zip(starts, self.end.operands)
+        ]
+        if folds is not None:
+            begin = [fold.neutral() for fold in folds]
         count = self.terms()
         if lane is not None and self.extremum is not None:
             store_extremum(self, self.extremum, loops, lane, lanes)
