@@ -685,6 +685,52 @@ func.func @masked(%new: memref<64xf16>, %mask: memref<64xi64>, %old: memref<64xf
 
 // -----
 
+// A reduction whose body does not read the result so far, as where a fold has become a constant.
+// CHECK-LABEL: func.func @constant(
+// CHECK: memref.store {{.*}}, %y[
+#all = affine_map<(i, j) -> (j, i)>
+#kept = affine_map<(i, j) -> (i)>
+func.func @constant(%x: memref<8x5xi32>, %y: memref<5xi32>) {
+  %zero = arith.constant 0 : i32
+  linalg.generic {indexing_maps = [#all, #kept], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<8x5xi32>) outs(%y : memref<5xi32>) {
+  ^bb0(%v: i32, %out: i32):
+    linalg.yield %zero : i32
+  }
+  return
+}
+
+// -----
+
+// An extremum that selects its index and is no result itself is not stored.
+// CHECK-LABEL: func.func @index_alone(
+// CHECK-COUNT-1: memref.store {{.*}}, %index[
+// CHECK-NOT: memref.store
+// CHECK: return
+#all = affine_map<(i, j) -> (j, i)>
+#kept = affine_map<(i, j) -> (i)>
+func.func @index_alone(%x: memref<8x160xf32>, %index: memref<160xi32>) {
+  %low = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0 : i32
+  %most = memref.alloc() : memref<5x32xf32>
+  linalg.fill ins(%low : f32) outs(%most : memref<5x32xf32>)
+  linalg.fill ins(%zero : i32) outs(%index : memref<160xi32>)
+  %view = memref.collapse_shape %most [[0, 1]] : memref<5x32xf32> into memref<160xf32>
+  linalg.generic {indexing_maps = [#all, #kept, #kept], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<8x160xf32>) outs(%view, %index : memref<160xf32>, memref<160xi32>) {
+  ^bb0(%v: f32, %m: f32, %at: i32):
+    %j = linalg.index 1 : index
+    %here = arith.index_cast %j : index to i32
+    %is = arith.cmpf ogt, %v, %m : f32
+    %more = arith.maximumf %v, %m : f32
+    %new = arith.select %is, %here, %at : i32
+    linalg.yield %more, %new : f32, i32
+  }
+  return
+}
+
+// -----
+
 #all = affine_map<(i) -> (i)>
 func.func @no_such_result(%old: memref<64xf16> {tf.aliasing_output = 3 : i32}, %y: memref<64xf16>) {
   // expected-error@+1 {{tc.distribute_elements: argument 0 gives its memory to result 3; accepted: results below 1}}

@@ -196,3 +196,11 @@ func.func @ones() -> (tensor<2x4xf32>, tensor<2x4xf32>, tensor<3xf32>) {
   %z = call @ones_matmul_0(%1) : (tensor<2x4xf32>) -> tensor<2x4xf32>
   return %y, %z, %twos : tensor<2x4xf32>, tensor<2x4xf32>, tensor<3xf32>
 }
+
+// -----
+
+func.func @empty(%x: tensor<0x5xf32>, %y: tensor<5xf32>) -> tensor<5xf32> {
+  // expected-error@+1 {{'linalg.reduce' of 'tensor<0x5xf32>', which has no elements; accepted: extents of at least 1}}
+  %r = linalg.reduce { arith.addf } ins(%x : tensor<0x5xf32>) outs(%y : tensor<5xf32>) dimensions = [0]
+  return %r : tensor<5xf32>
+}

@@ -238,6 +238,27 @@ func.func @window_of_one(%x: tensor<2x16x12xf16>, %w: tensor<24x1x1x16xf16>, %ze
 
 // -----
 
+// A loop of one iteration that the result alone has, as where a window has a single place along an axis, is dropped.
+//
+// CHECK-LABEL: func.func @single_place(
+// CHECK: %[[r:.+]] = linalg.generic {{.*}} outs({{.*}} : tensor<2x4x8xf32>)
+// CHECK: %[[t:.+]] = linalg.transpose ins(%[[r]] : {{.*}}) outs({{.*}} : tensor<4x2x8xf32>)
+// CHECK: %[[e:.+]] = tensor.expand_shape %[[t]] {{\[\[}}0], [1, 2], [3]] {{.*}} into tensor<4x2x1x8xf32>
+// CHECK: return %[[e]]
+#windows = affine_map<(m, b, one, n, k) -> (k, b, m)>
+#filters = affine_map<(m, b, one, n, k) -> (b, k, n)>
+#places = affine_map<(m, b, one, n, k) -> (m, b, one, n)>
+func.func @single_place(%x: tensor<6x2x4xf32>, %w: tensor<2x6x8xf32>) -> tensor<4x2x1x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x2x1x8xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<4x2x1x8xf32>) -> tensor<4x2x1x8xf32>
+  %r = linalg.contract indexing_maps = [#windows, #filters, #places]
+    ins(%x, %w : tensor<6x2x4xf32>, tensor<2x6x8xf32>) outs(%z : tensor<4x2x1x8xf32>) -> tensor<4x2x1x8xf32>
+  return %r : tensor<4x2x1x8xf32>
+}
+
+// -----
+
 // In place: the kernel of the matmul reads w, whose rows stay whole. The smaller x would be transposed by a kernel.
 //
 // IN-PLACE-LABEL: func.func @larger_operand(

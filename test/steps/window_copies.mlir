@@ -47,3 +47,18 @@ func.func @pooled(%x: tensor<2x8x8x16xf16>, %y: tensor<2x4x4x16xf16>) -> tensor<
     ins(%x, %window : tensor<2x8x8x16xf16>, tensor<2x2xf16>) outs(%y : tensor<2x4x4x16xf16>) -> tensor<2x4x4x16xf16>
   return %r : tensor<2x4x4x16xf16>
 }
+
+// -----
+
+// A window that has a single place along an axis may be smaller than the axis.
+//
+// CHECK-LABEL: func.func @single_place(
+// CHECK: tensor.extract %x[{{.*}}] : tensor<2x4x8x16xf16>
+// CHECK: -> tensor<2x7x3x2x16xf16>
+// CHECK: linalg.generic {{.*}} ins({{.*}}, %w : tensor<2x7x3x2x16xf16>, tensor<3x2x16x32xf16>)
+func.func @single_place(%x: tensor<2x4x8x16xf16>, %w: tensor<3x2x16x32xf16>, %y: tensor<2x1x7x32xf32>)
+    -> tensor<2x1x7x32xf32> {
+  %r = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<[2, 1]> : tensor<2xi64>}
+    ins(%x, %w : tensor<2x4x8x16xf16>, tensor<3x2x16x32xf16>) outs(%y : tensor<2x1x7x32xf32>) -> tensor<2x1x7x32xf32>
+  return %r : tensor<2x1x7x32xf32>
+}

@@ -84,8 +84,46 @@ def test_extrema_that_a_body_selects() -> None:
     x, w = rng.integers(-1, 2, (5, 8)).astype(np.float16), rng.integers(-1, 2, (8, 40)).astype(np.float16)
     value, index = stepladder.compile(text, device="emulator", target="sm_80")(x, w)
     assert np.array_equal(value, (x @ w).max(-1)) and np.array_equal(index, (x @ w).argmax(-1))
-    with pytest.raises(StepladderError):
+    with pytest.raises(StepladderError) as error:
         stepladder.compile(text.replace("0xFC00", "0x7E00"), device="emulator", target="sm_80")
+    assert "begins with a constant that is no NaN" in "".join(error.value.notes)
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize("predicate", ["ogt", "oge"])
+def test_an_index_along_several_axes(predicate: str) -> None:
+    text = f"""func.func @f(%x: tensor<4x3x17xf32>) -> tensor<3xi64> {{
+  %low = arith.constant 0xFF800000 : f32
+  %none = arith.constant 0 : i64
+  %columns = arith.constant 17 : index
+  %f = tensor.empty() : tensor<3xf32>
+  %g = tensor.empty() : tensor<3xi64>
+  %v = linalg.fill ins(%low : f32) outs(%f : tensor<3xf32>) -> tensor<3xf32>
+  %i = linalg.fill ins(%none : i64) outs(%g : tensor<3xi64>) -> tensor<3xi64>
+  %best:2 = linalg.generic {{iterator_types = ["reduction", "parallel", "reduction"], indexing_maps = [
+      affine_map<(i, b, j) -> (i, b, j)>, affine_map<(i, b, j) -> (b)>, affine_map<(i, b, j) -> (b)>]}}
+      ins(%x : tensor<4x3x17xf32>) outs(%v, %i : tensor<3xf32>, tensor<3xi64>) {{
+  ^bb0(%a: f32, %most: f32, %at: i64):
+    %row = linalg.index 0 : index
+    %column = linalg.index 2 : index
+    %before = arith.muli %row, %columns : index
+    %place = arith.addi %before, %column : index
+    %here = arith.index_cast %place : index to i64
+    %is = arith.cmpf {predicate}, %a, %most : f32
+    %more = arith.maximumf %a, %most : f32
+    %new = arith.select %is, %here, %at : i64
+    linalg.yield %more, %new : f32, i64
+  }} -> (tensor<3xf32>, tensor<3xi64>)
+  return %best#1 : tensor<3xi64>
+}}
+"""
+    x = np.random.default_rng(0).integers(-3, 4, (4, 3, 17)).astype(np.float32)
+    function = stepladder.compile(text, device="emulator", target="sm_80")
+    rows = x.transpose(1, 0, 2).reshape(3, 68)
+    wanted = rows.argmax(-1) if predicate == "ogt" else 67 - rows[:, ::-1].argmax(-1)
+    assert np.array_equal(function(x), wanted)
+    emulated = EmulatedFunction(function.bundle)
+    assert all(report.passed for report in check_function(function.bundle, emulated, 0))
 
 
 @pytest.mark.usefixtures("needs_ptxas")

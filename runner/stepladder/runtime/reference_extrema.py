@@ -30,7 +30,7 @@ _NAMES = {
 ACCEPTED_CHOICES = (
     "accepted: where a value exceeds the extremum so far (ogt, olt, sgt, slt, ugt, ult of integers), or is equal to it "
     "too (oge, ole, sge, sle, uge, ule of integers), beside arith.maxnumf or the like of the same two values, or the "
-    "same selection of the value"
+    "same selection of the value, where it begins with a constant that is no NaN, or with integers"
 )
 
 
@@ -59,8 +59,8 @@ class IndexedExtremum:
 def indexed_extremum(generic: Generic, output: int) -> IndexedExtremum | None:
     """Returns how an output follows an extremum; None where it does not.
 
-    The body is `x > largest ? index : index_so_far`, beside `largest = max(x, largest)`, with one reduction loop; or
-    the same with `>=`, so that the last of equal values is kept.
+    The body is `x > largest ? index : index_so_far`, beside `largest = max(x, largest)`; or the same with `>=`, so
+    that the last of equal values is kept.
 
     Args:
         generic: op of a reference program.
@@ -83,12 +83,9 @@ def indexed_extremum(generic: Generic, output: int) -> IndexedExtremum | None:
     if condition.name != comparison or condition.attribute not in predicates:
         return None
     free = {term, choice.operands[1]}
-    reductions = [loop for loop, _ in enumerate(generic.sizes) if loop not in generic.maps[inputs + output]]
-    if (
-        len(reductions) != 1
-        or _reads(generic, free) & set(so_far)
-        or generic.maps[inputs + extremum] != generic.maps[inputs + output]
-    ):
+    is_reduction = any(loop not in generic.maps[inputs + output] for loop, _ in enumerate(generic.sizes))
+    are_alike = generic.maps[inputs + extremum] == generic.maps[inputs + output]
+    if not is_reduction or not are_alike or _reads(generic, free) & set(so_far):
         return None
     return IndexedExtremum(
         largest="max" in fold.name,

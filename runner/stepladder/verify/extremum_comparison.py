@@ -31,12 +31,11 @@ def distances(
         return None
     extremum = indexed_extremum(op.op, op.output - len(op.op.inputs))
     assert extremum is not None
-    (loop,) = [loop for loop in op.loops if loop not in op.order]
-    terms, positions = on_host(op.spread(extremum.term, loop)), on_host(op.spread(extremum.kept, loop))
+    terms, positions = on_host(op.spread(extremum.term)), on_host(op.spread(extremum.kept))
     extreme, none = (np.max, -np.inf) if extremum.largest else (np.min, np.inf)
     values = np.where(positions == indices.reshape(*terms.shape[:-1], 1), terms, none)
     errors = np.abs(extreme(terms, -1) - extreme(values, -1)).reshape(indices.shape)
-    return errors, terms, np.abs(on_host(rounded_op.spread(extremum.term, loop)) - terms)
+    return errors, terms, np.abs(on_host(rounded_op.spread(extremum.term)) - terms)
 
 
 def _op_of(program: Evaluation, value: int) -> StructuredOp | None:

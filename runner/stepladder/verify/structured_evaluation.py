@@ -107,7 +107,7 @@ class StructuredOp:
             return self.ordered(self.value_of(yielded))
         found = indexed_extremum(self.op, self.output - len(self.op.inputs))
         if found is not None:
-            return self._kept_of(found, reductions[0])
+            return self._kept_of(found)
         fold = self.definitions[yielded]
         sums = self.op.arguments[self.output]
         term = next(operand for operand in fold.operands if operand != sums)
@@ -120,28 +120,28 @@ class StructuredOp:
         operands = self._with_signs(fold, [start, self.ordered(folded)])
         return self._typed(fold, ARITHMETIC[fold.name](self.arrays, *operands))
 
-    def spread(self, value: int, loop: int) -> Array:
-        """Returns a value of the body for all elements of the output, with the iterations of a loop as a last axis.
+    def spread(self, value: int) -> Array:
+        """Returns a value of the body for all elements of the output, with the iterations that reduce as a last axis.
 
         Args:
             value: its index.
-            loop: one that reduces.
         """
-        loops = (*self.order, loop)
+        loops = (*self.order, *(loop for loop in self.loops if loop not in self.order))
         sizes = [self.size_of(item) for item in loops]
         self._check_size(loops)
-        return self.arrays.xp.broadcast_to(self.aligned(self.value_of(value), loops), sizes)
+        whole = self.arrays.xp.broadcast_to(self.aligned(self.value_of(value), loops), sizes)
+        return whole.reshape([*sizes[: len(self.order)], math.prod(sizes[len(self.order) :])])
 
-    def _kept_of(self, found: IndexedExtremum, loop: int) -> Array:
+    def _kept_of(self, found: IndexedExtremum) -> Array:
         """Returns what is kept of the iteration with the extremum; a NaN is skipped, or nothing replaces it."""
         xp = self.arrays.xp
-        terms, kept = self.spread(found.term, loop), self.spread(found.kept, loop)
+        terms, kept = self.spread(found.term), self.spread(found.kept)
         lowest = -math.inf if found.largest else math.inf
         values = self._as_unsigned(self.arrays.cast(terms, "float64"), found.bits)
         is_nan = values != values
         is_left_out = is_nan if found.skips_nan else xp.cumsum(is_nan, -1) > 0
         values = xp.where(is_left_out, lowest, values)
-        size = self.size_of(loop)
+        size = terms.shape[-1]
         first = (xp.argmax if found.largest else xp.argmin)(values, -1)
         best = (xp.amax if found.largest else xp.amin)(values, -1)
         start = self.ordered(self.value_of(self.op.arguments[len(self.op.inputs) + found.extremum]))

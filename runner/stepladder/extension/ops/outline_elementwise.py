@@ -42,7 +42,7 @@ class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
     op that nothing reads is erased: fusion leaves the assertions of one, which the ops that it is fused with have too.
 
     Operands: a handle to a module with one public function. Refuses ops that are neither linalg ops nor views,
-    pseudo-random numbers, and results that are not tensors.
+    pseudo-random numbers, tensors without elements, and results that are not tensors.
     """
 
     target: Handle
@@ -64,6 +64,7 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
             results = [result for result in item.results if list(result.uses)]
             ops = with_producers([item], (*TENSOR_VIEWS, SLICE))
             if results:
+                _check_extents(item)
                 outline(ops, results, "elementwise", rewriter)
     for item in reversed(operations_of(body)):
         is_dead = not any(list(result.uses) for result in item.results)
@@ -74,6 +75,16 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
                 item, f"'{item.name}' between matmuls; accepted: linalg ops on tensors, reshapes, slices and constants"
             )
     _place_parts(body, walk(payload, "func.func"))
+
+
+def _check_extents(op: ir.Operation) -> None:
+    """Refuses ops on tensors without elements."""
+    for operand in op.operands:
+        is_static = isinstance(operand.type, ir.RankedTensorType) and operand.type.has_static_shape
+        if is_static and 0 in operand.type.shape:
+            raise Refusal(
+                op, f"'{op.name}' of '{operand.type}', which has no elements; accepted: extents of at least 1"
+            )
 
 
 def _separate_starts(op: ir.Operation) -> None:

@@ -1,5 +1,6 @@
 """`tc.permute_contractions`: transposes operands of contractions into an order that the kernels of matmuls read."""
 
+import collections
 import itertools
 import math
 from collections.abc import Sequence
@@ -45,8 +46,8 @@ class PermuteContractions(Tc.Operation, name="permute_contractions"):
     operands that are left as they are agree, the one is chosen that copies the fewest elements. A copy keeps the
     innermost dimension where an order of an operand of 16 bits has it innermost: threads copy vectors along it. Other
     elements are multiplied along k, which becomes the innermost. The contraction becomes a `linalg.generic`. One that
-    the front accepts stays as it is. Loops of one iteration that A or B alone has are dropped first, and a transpose of
-    the result that makes the contraction one that the front accepts becomes part of it.
+    the front accepts stays as it is. Loops of one iteration that one operand alone has are dropped first, and a
+    transpose of the result that makes the contraction one that the front accepts becomes part of it.
 
     With `in_place` 1, a transpose of A or B whose boxes TMA can address in the buffer that it reads gets the attribute
     `prepared`: the payload of the matmul has it, and `tc.load_in_place` removes the copy.
@@ -143,7 +144,8 @@ def _joins_transpose(product: ir.Operation, rewriter: Rewriter, *, columns: bool
 
 
 def _without_lone_loops(product: ir.Operation, rewriter: Rewriter) -> ir.Operation:
-    """Drops the loops of one iteration that A or B alone has, such as those of the window of a convolution of 1 x 1.
+    """Drops the loops of one iteration that one operand alone has, such as those of the window of a convolution of
+    1 x 1, or of one that has a single place along an axis.
 
     Args:
         product: a contraction.
@@ -154,7 +156,8 @@ def _without_lone_loops(product: ir.Operation, rewriter: Rewriter) -> ir.Operati
     """
     maps, sizes = indexing_maps(product), sizes_of(product)
     orders = [loops_of(map_) for map_ in maps]
-    lone = {loop for loop in {*orders[0]} ^ {*orders[1]} if sizes[loop] == 1} - {*orders[2]}
+    uses = collections.Counter(loop for order in orders for loop in set(order))
+    lone = {loop for loop, count in uses.items() if count == 1 and sizes[loop] == 1}
     if not lone or any(len(order) < len(map_.results) for order, map_ in zip(orders, maps)):
         return product
     new_places = {loop: place for place, loop in enumerate(loop for loop in range(maps[0].n_dims) if loop not in lone)}
@@ -167,24 +170,46 @@ def _without_lone_loops(product: ir.Operation, rewriter: Rewriter) -> ir.Operati
         generic, block = create_generic(operands[:2], operands[2:], new_maps)
         body = product.regions[0].blocks[0]
         clone_ops(operations_of(body), dict(zip(body.arguments, block.arguments)), ir.InsertionPoint(block))
-    rewriter.replace_op(product, list(generic.results))
+        shape = ir.RankedTensorType(product.results[0].type).shape
+        groups = _groups_of_kept([loop in lone for loop in orders[2]])
+        is_whole = len(groups) == len(shape)
+        result = generic.results[0] if is_whole else reshaped(generic.results[0], shape, groups)
+    rewriter.replace_op(product, [result])
     return generic
 
 
 def _without_axes(value: ir.Value, is_dropped: Sequence[bool]) -> ir.Value:
-    """Returns a view of a tensor without some axes of one element, at the insertion point."""
+    """Returns a tensor without some axes of one element, at the insertion point: a view, or the same start."""
     if not any(is_dropped):
         return value
+    type_ = ir.RankedTensorType(value.type)
+    shape = [extent for extent, drops_axis in zip(type_.shape, is_dropped) if not drops_axis]
+    start = _start_of(value, shape)
+    return reshaped(value, shape, _groups_of_kept(is_dropped)) if start is None else start
+
+
+def _groups_of_kept(is_dropped: Sequence[bool]) -> list[list[int]]:
+    """Returns, for each axis that is kept, those of which it becomes one: the first ones that are dropped are in the
+    group of the first that stays, and others in that of the one before them."""
     groups: list[list[int]] = []
     for axis, drops_axis in enumerate(is_dropped):
-        # An axis that is dropped is in the group before it, and the first ones are in that of the first that stays.
         if groups and (drops_axis or all(is_dropped[:axis])):
             groups[-1].append(axis)
         else:
             groups.append([axis])
-    type_ = ir.RankedTensorType(value.type)
-    shape = [extent for extent, drops_axis in zip(type_.shape, is_dropped) if not drops_axis]
-    return reshaped(value, shape, groups)
+    return groups
+
+
+def _start_of(value: ir.Value, shape: Sequence[int]) -> ir.Value | None:
+    """Returns a tensor that holds what an empty or filled one does, in another shape, at the insertion point; None for
+    other tensors."""
+    source = producer(value)
+    if source is None or source.name not in ("tensor.empty", "linalg.fill"):
+        return None
+    type_ = ir.RankedTensorType.get(list(shape), ir.RankedTensorType(value.type).element_type)
+    empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+    is_fill = source.name == "linalg.fill"
+    return create_named_op("linalg.fill", [source.operands[0]], empty).results[0] if is_fill else empty
 
 
 def _permute(product: ir.Operation, rewriter: Rewriter, *, in_place: bool, strided: bool) -> None:
@@ -336,12 +361,10 @@ def _transposed(value: ir.Value, order: _Order, new_order: _Order) -> ir.Value:
     number = splat_of(value)
     if number is not None:
         return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, number))
+    start = _start_of(value, type_.shape)
+    if start is not None:
+        return start
     empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
-    source = producer(value)
-    if source is not None and source.name == "tensor.empty":
-        return empty
-    if source is not None and source.name == "linalg.fill":
-        return create_named_op("linalg.fill", [source.operands[0]], empty).results[0]
     return create_named_op(
         "linalg.transpose", [value], empty, {"permutation": ir.DenseI64ArrayAttr.get(permutation)}
     ).results[0]

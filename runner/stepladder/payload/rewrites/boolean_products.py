@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepladder.mlir.bindings import arith, ir
-from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
+from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps, loops_of
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import name_of
 
@@ -21,10 +21,14 @@ def count(function: ir.Operation) -> None:
 
 
 def _is_contraction(op: ir.Operation) -> bool:
-    """Returns whether an op has the body of a contraction of two tensors of booleans."""
+    """Returns whether an op has the loops and the body of a contraction of two matrices of booleans: each has a loop
+    that the other one does not have, and they share one that is reduced."""
     types = [value.type for value in op.operands]
     is_of_tensors = len(types) == 3 and len(op.results) == 1 and all(isinstance(t, ir.RankedTensorType) for t in types)
     if not is_of_tensors or any(name_of(ir.ShapedType(t).element_type) != _TRUTH for t in types):
+        return False
+    left_loops, right_loops, kept_loops = ({*loops_of(map_)} for map_ in indexing_maps(op))
+    if not (left_loops - right_loops and right_loops - left_loops and left_loops & right_loops - kept_loops):
         return False
     body = op.regions[0].blocks[0]
     inner = [item.operation for item in body.operations]

@@ -53,6 +53,15 @@ def _is_computed(operand: ir.Value, map_: ir.AffineMap) -> bool:
     return any(isinstance(item, ir.AffineConstantExpr) and extent > 1 for item, extent in zip(map_.results, shape))
 
 
+def _is_part(operand: ir.Value, map_: ir.AffineMap, sizes: Sequence[int]) -> bool:
+    """Returns whether loops run over a part of an axis of an operand, as that of a window with a single place may."""
+    shape = [] if is_number(operand.type) else ir.RankedTensorType(operand.type).shape
+    return any(
+        isinstance(item, ir.AffineDimExpr) and sizes[item.position] < extent
+        for item, extent in zip(map_.results, shape)
+    )
+
+
 def _is_readable(map_: ir.AffineMap) -> bool:
     """Returns whether a map has loops, constants, their sums, products and quotients alone."""
 
@@ -79,7 +88,7 @@ def _replace(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> None:
         for number in read:
             operand, map_ = op.operands[number], maps[number]
             plain = ir.AffineMap.get(map_.n_dims, 0, [_without_windows_of_one(item, sizes) for item in map_.results])
-            if _is_computed(operand, plain):
+            if _is_computed(operand, plain) or _is_part(operand, plain, sizes):
                 operand, plain = _elements(operand, plain, sizes, loops_of(maps[-1]))
             inputs.append(operand)
             maps_of_inputs.append(plain)

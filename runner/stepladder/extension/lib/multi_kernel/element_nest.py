@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Sequence
 
-from stepladder.extension.lib.arithmetic import apply, equal, index, less_than
+from stepladder.extension.lib.arithmetic import apply, constant, equal, index, less_than
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.element_bodies import LANES, as_float, create_forall
 from stepladder.extension.lib.epilogues.partial_results import over_lanes
@@ -118,6 +118,8 @@ class ElementNest(ElementValues):
             self.store(results[0], loops)
             return
         for output, values in enumerate(zip(*results)):
+            if not self.is_read[output]:
+                continue
             place = self.inputs + output
             type_ = ir.VectorType.get([len(values)], values[0].type)
             vector = ir.Operation.create("vector.from_elements", results=[type_], operands=list(values)).results[0]
@@ -251,8 +253,12 @@ class ElementNest(ElementValues):
             return
         folds = self.folds
         starts = [self.start(number, loops) for number in range(self.outputs)]
-        assert all(start is not None for start in starts)  # a reduction reads what it begins from
-        begin = [fold.neutral() for fold in folds] if folds is not None else [item for item in starts if item]
+        # What no iteration reads may be any number: one of them writes it.
+        begin = [
+            constant(value.type, 0) if start is None else start for start, value in zip(starts, self.end.operands)
+        ]
+        if folds is not None:
+            begin = [fold.neutral() for fold in folds]
         count = self.terms()
         if lane is not None and self.extremum is not None:
             store_extremum(self, self.extremum, loops, lane, lanes)

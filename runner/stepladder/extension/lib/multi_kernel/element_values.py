@@ -15,6 +15,8 @@ from stepladder.extension.lib.multi_kernel.initial_values import initial_of
 from stepladder.extension.lib.multi_kernel.thread_tiles import address_of
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.reshapes import BUFFER_VIEWS
+from stepladder.mlir.traverse import origin, producer, users_of
 
 
 class ElementValues:
@@ -28,6 +30,7 @@ class ElementValues:
         initializing: fills and copies that initialize the results.
         folds: how the outputs are reduced; None where one is not, or by another body than a fold.
         extremum: how they are reduced otherwise; None for other bodies.
+        is_read: whether a result is in memory of the caller, or another op reads it.
 
     Args:
         generic: on buffers.
@@ -54,6 +57,7 @@ class ElementValues:
             initial_of(generic, self.inputs + number, self.body.arguments[self.inputs + number])
             for number in range(self.outputs)
         ]
+        self.is_read = [self._is_read(number) for number in range(self.outputs)]
         self.initializing = [op for initial in self.initial for op in initial.ops]
         self.folds = self._folds()
         self.extremum = first_extremum_of(generic) if self.reduced and self.folds is None else None
@@ -71,6 +75,19 @@ class ElementValues:
         folds = [fold_of(self.generic, number) for number in range(self.outputs)]
         all_folds = [fold for fold in folds if fold is not None]
         return all_folds if self.reduced and len(all_folds) == len(folds) else None
+
+    def _is_read(self, number: int) -> bool:
+        """Returns whether a result is in memory of the caller, or another op than those that initialize it reads it."""
+        root = origin(self.generic.operands[self.inputs + number], BUFFER_VIEWS)
+        source = producer(root)
+        if source is None or source.name != "memref.alloc":
+            return True
+        buffers = [root]
+        for buffer in buffers:
+            buffers += [view.results[0] for view in users_of(buffer) if view.name in BUFFER_VIEWS]
+        others = (self.generic, *self.initial[number].ops)
+        users = [user for buffer in buffers for user in users_of(buffer) if user.name not in BUFFER_VIEWS]
+        return any(user not in others for user in users)
 
     def elements(self) -> int:
         """Returns how many elements a result has."""
@@ -165,13 +182,15 @@ class ElementValues:
         return values
 
     def store(self, results: Sequence[ir.Value], loops: dict[int, ir.Value]) -> None:
-        """Stores an element of each result.
+        """Stores an element of each result that is read.
 
         Args:
             results: the values.
             loops: indices of the element.
         """
         for number, value in enumerate(results):
+            if not self.is_read[number]:
+                continue
             place = self.inputs + number
             operands = [value, self.generic.operands[place], *address_of(self.maps[place], loops)]
             ir.Operation.create("memref.store", operands=operands)
