@@ -435,6 +435,38 @@ func.func @odd_rows(%x: memref<1025x1023xf32>, %b: memref<1023xf32>, %y: memref<
 
 // -----
 
+// A pooling: neighbouring threads reduce windows of neighbouring channels; the operand with the extents of a window is
+// not read.
+// CHECK-LABEL: func.func @pooled(
+// CHECK-NOT: gpu.shuffle
+// CHECK: scf.for {{.*}} to %c49 step %c1
+// CHECK: memref.load %x
+// CHECK-NOT: memref.load
+// CHECK: arith.maximumf
+// CHECK-NOT: gpu.shuffle
+// CHECK: return
+#window = affine_map<(n, c, i, j) -> (i, j)>
+#result = affine_map<(n, c, i, j) -> (n, c)>
+func.func @pooled(%x: memref<512x7x7x64xf32>, %w: memref<7x7xf32>, %y: memref<512x64xf32>) {
+  %low = arith.constant 0xFF800000 : f32
+  linalg.fill ins(%low : f32) outs(%y : memref<512x64xf32>)
+  linalg.generic {indexing_maps = [#window, #result],
+      iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%w : memref<7x7xf32>) outs(%y : memref<512x64xf32>) {
+  ^bb0(%none: f32, %out: f32):
+    %n = linalg.index 0 : index
+    %c = linalg.index 1 : index
+    %i = linalg.index 2 : index
+    %j = linalg.index 3 : index
+    %in = memref.load %x[%n, %i, %j, %c] : memref<512x7x7x64xf32>
+    %v = arith.maximumf %in, %out : f32
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// -----
+
 // The lanes of a warp find the first of the largest values: each of every 32nd one, and then of two lanes the one with
 // the larger value, or with the lower index of equal ones. An extremum that is NaN is computed again, one value after the
 // other.

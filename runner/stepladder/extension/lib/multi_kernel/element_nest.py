@@ -74,7 +74,9 @@ class ElementNest(ElementValues):
 
     def _is_along_rows(self) -> bool:
         """Returns whether the op reduces along neighbours in memory."""
-        largest = max(self.maps[: self.inputs], key=len, default=[])
+        arguments = list(self.body.arguments)[: self.inputs]
+        read = [map_ for map_, argument in zip(self.maps, arguments) if list(argument.uses)]
+        largest = max(read, key=len, default=[])
         return bool(largest) and bool(self.reduced) and largest[-1] == self.reduced[-1]
 
     def _column_tile(self) -> ThreadTile | None:
@@ -254,9 +256,7 @@ class ElementNest(ElementValues):
         folds = self.folds
         starts = [self.start(number, loops) for number in range(self.outputs)]
         # What no iteration reads may be any number: one of them writes it.
-        begin = [
-            constant(value.type, 0) if start is None else start for start, value in zip(starts, self.end.operands)
-        ]
+        begin = [constant(value.type, 0) if start is None else start for start, value in zip(starts, self.end.operands)]
         if folds is not None:
             begin = [fold.neutral() for fold in folds]
         count = self.terms()

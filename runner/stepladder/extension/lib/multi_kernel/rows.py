@@ -108,7 +108,9 @@ class RowOp:
         """Whether lanes can reduce the rows: along neighbours in memory."""
         if not self.reduced or self.folds is None:
             return False
-        largest = self.counted(max(self.maps[: self.inputs], key=len, default=[]))
+        arguments = list(self.body.arguments)[: self.inputs]
+        read = [map_ for map_, argument in zip(self.maps, arguments) if list(argument.uses)]
+        largest = self.counted(max(read, key=len, default=[]))
         return bool(largest) and largest[-1] == self.reduced[-1]
 
     def rows(self) -> list[int]:
