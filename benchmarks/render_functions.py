@@ -62,7 +62,7 @@ def convolutions_table() -> str:
 def drawn_ops_table() -> str:
     """Returns the distribution of the speed of drawn functions relative to eager PyTorch, by sample and kind."""
     rows = []
-    for sample, name in (("first", "drawn_ops"), ("held out", "drawn_ops_fresh")):
+    for sample, name in (("first", "drawn_ops"), ("second", "drawn_ops_second"), ("held out", "drawn_ops_third")):
         ratios: dict[str, list[float]] = {}
         for op in result(name)["ops"]:
             times = op["microseconds"]
@@ -74,7 +74,7 @@ def drawn_ops_table() -> str:
             titles = ("geometric mean", "10th percentile", "minimum", "maximum")
             cells = dict(zip(titles, map("{:.2f}".format, numbers)))
             rows.append({"sample": sample, "kind": kind, "functions": str(len(values))} | cells)
-    return table(rows) + f"\nSpeed relative to eager mode, bursts, hot L2. {where(result('drawn_ops_fresh'))}.\n"
+    return table(rows) + f"\nSpeed relative to eager mode, bursts, hot L2. {where(result('drawn_ops_third'))}.\n"
 
 
 def _kind(name: str) -> str:
