@@ -1,10 +1,12 @@
-// Distributes the rows of a chain of linalg ops over warps, or over blocks of 256 threads where rows are long.
+// Distributes the rows of a chain of linalg ops over lanes, warps or blocks of threads, by the length of the rows.
 //
 // The threads of a row fold its columns for each reduction, and exchange their results by shuffles, and through shared
 // memory where they are several warps. Elementwise ops are recomputed at each use, because arithmetic takes less time
-// than memory accesses. Where rows of the buffers are vectors of 16 bytes, a thread loads and stores those, two before
-// it computes, so that the loads overlap; else single columns, four at once. A row that is at most four vectors of each
-// thread is loaded once and kept in registers; a longer one is read again from the L1 cache.
+// than memory accesses. Where rows of the buffers are vectors of 16 bytes, a thread loads and stores those, else single
+// columns; it loads up to four of them before it computes, so that the loads overlap. A row of a few vectors takes as
+// many lanes, and a warp has several rows; other rows of up to 512 columns take a warp, and longer ones a block of
+// `threads`, unless the lanes of a warp can keep the row in registers. A row of at most four vectors per thread, or
+// eight per lane, is loaded once; a longer one is read again from the L1 cache.
 //
 // Before:
 //   linalg.generic ... ins(%x : memref<128x64xf32>) outs(%max : memref<128xf32>) { arith.maximumf }

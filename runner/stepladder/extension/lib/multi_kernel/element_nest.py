@@ -14,7 +14,6 @@ from stepladder.extension.lib.memory import store_vector
 from stepladder.extension.lib.multi_kernel.donation import Part, replaced_part
 from stepladder.extension.lib.multi_kernel.element_values import ElementValues
 from stepladder.extension.lib.multi_kernel.extremum_elements import store_extremum
-from stepladder.extension.lib.multi_kernel.rows import MANY_RESULTS
 from stepladder.extension.lib.multi_kernel.thread_tiles import LoadedTile, ThreadTile, address_of, find_thread_tile
 from stepladder.extension.lib.threads import WARP
 from stepladder.mlir.bindings import arith, ir, scf
@@ -24,6 +23,10 @@ from stepladder.mlir.constant_numbers import constant_number
 _FEWEST_THREADS = 1 << 15
 # A thread that loads and stores no vectors computes as many elements of short bodies, if as many threads are left.
 _AT_ONCE, _SHORT_BODY, _ENOUGH_THREADS = 4, 24, 1 << 17
+# With as many results of a reduction along outer loops and more, threads that reduce one each have enough loads in
+# flight: of f16 on an H200, 4096 sums of 4096 values took 89.5 us so, and 20.4 us by warps; 65536 sums of 512 took 23.1
+# us, and 36.7 us by warps (docs/results/column_reductions.json).
+_MANY_RESULTS = 3 << 13
 # With fewer results of a reduction along outer loops, a warp reduces each, even if its lanes load no neighbours.
 _FEW_RESULTS = 1 << 11
 # Values of each thread from which on those of a block look for an extremum.
@@ -83,7 +86,7 @@ class ElementNest(ElementValues):
         """Returns the neighbouring elements of a result that a warp reduces along columns of the operands; None where
         there are so many elements that each thread reduces one, or an operand has no such neighbours.
         """
-        is_large = self.elements() >= MANY_RESULTS
+        is_large = self.elements() >= _MANY_RESULTS
         if self.folds is None or not self._lanes_reduce() or self._is_along_rows() or is_large:
             return None
         tile = find_thread_tile(list(self.generic.operands), self.maps, self.outputs, self.sizes)

@@ -22,10 +22,6 @@ from stepladder.mlir.linalg_ops import indexing_maps
 LONG = 512
 # Rows of this length are a kernel for each op, unless there are enough of them to occupy a GPU.
 _TOO_LONG, _ENOUGH = 65536, 64
-# With as many results of a reduction along outer loops and more, threads that reduce one each have enough loads in
-# flight: of f16 on an H200, 4096 sums of 4096 values took 89.5 us so, and 20.4 us by warps; 65536 sums of 512 took 23.1
-# us, and 36.7 us by warps (docs/results/column_reductions.json).
-MANY_RESULTS = 3 << 13
 # Elements from which on a reduction along short rows is a chain of its own: it loads vectors.
 _MANY_ELEMENTS = 1 << 16
 # Types that the lanes of a warp exchange.
