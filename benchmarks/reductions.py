@@ -1,8 +1,8 @@
 """Times reductions with few results and many terms, alone and with what follows them, beside PyTorch in eager mode.
 
-Examples are the sum of all elements of a matrix, the largest magnitude by which a tensor is quantized, a loss, sums
-over the channels of images, and norms of groups of channels. Each function is checked with PyTorch's numbers before it
-is timed.
+Examples are the sum of all elements of a matrix, the largest magnitude by which a tensor is quantized, sums over the
+channels of images, norms of groups of channels, indices of maxima, and poolings. Each function is checked with
+PyTorch's numbers before it is timed.
 
 Needs MLIR and ptxas where kernels are built, and PyTorch on the machine with the GPU, which may be another one:
 
@@ -143,6 +143,7 @@ def _quantization(rows: int, columns: int) -> function_kernels.Case:
             most = x.abs().amax().float()
             return [(x.float() * (448.0 / most)).to(torch.float8_e4m3fn), most]
 
+        # Neighbours of the largest number of fp8, 448, differ by 32, and the quotients are rounded in another order.
         return function_kernels.Measured([x], outs, library, 0.1)
 
     return function_kernels.Case(f"{_text(shape)} quantized to fp8", 3 * rows * columns, payload, prepare)
