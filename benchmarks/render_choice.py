@@ -22,7 +22,6 @@ _READING_BLOCKS = 264
 _DECODE_BYTES = 2  # of an element
 _EARLY_ROWS = 16
 _EARLY = ("early_weights", "early_weights_grid", "early_weights_settings")
-_FEW_SPILLS = 100  # bytes of a thread, which show in no time
 
 
 def _row(name: str, ratios: Sequence[float]) -> dict[str, str]:
@@ -105,28 +104,6 @@ def odd_pitches_table(name: str = "odd_pitches") -> str:
         )
         + f"\nThe times include the copies of the operands. {where(data)}.\n"
     )
-
-
-def odd_epilogues_table() -> str:
-    """Returns the epilogues of products whose rows of C are no multiple of 16 bytes, tile by tile."""
-    data = result("odd_epilogues")
-    rows: dict[tuple[str, ...], dict[str, str]] = {}
-    for measured in data["results"]:
-        kernels, times = measured["kernels"], measured["modes"]["burst"]["kernels"]
-        size = " x ".join(str(measured["problem"][name]) for name in "mnk")
-        for name in sorted(times, key=lambda name: (kernels[name]["knobs"]["epilogue"], name)):
-            knobs, spills = kernels[name]["knobs"], kernels[name]["spills"]
-            tile = f"{knobs['block_m']}x{knobs['block_n']}"
-            row = rows.setdefault(
-                (size, tile, knobs["schedule"]), {"m x n x k": size, "tile": tile, "schedule": knobs["schedule"]}
-            )
-            lines = knobs["epilogue_stages"]
-            title = "registers" if knobs["epilogue"] == "registers" else f"rows, {lines * 128} bytes at a time"
-            mark = "*" if spills["stores"] > _FEW_SPILLS else ""
-            row[title] = f"{times[name]['tflops_spread']['median']:.0f}{mark}"
-    titles = list(dict.fromkeys(title for row in rows.values() for title in row))
-    cells = [{title: row.get(title, "") for title in titles} for row in rows.values()]
-    return table(cells) + f"\nTFLOP/s, bf16 -> bf16; the kernels with * spilled. {where(data)}.\n"
 
 
 def decode_table(folder: str = "") -> str:
@@ -273,5 +250,4 @@ REGIONS: dict[str, Callable[[], str]] = {
     "decode reads": reads_table,
     "decode prefetches": prefetches_table,
     "odd pitches": odd_pitches_table,
-    "odd epilogues": odd_epilogues_table,
 }

@@ -98,13 +98,9 @@ def fused_steps_table() -> str:
     )
 
 
-def batches_table(name: str = "batches") -> str:
-    """Returns batches by the cost model's first choice, the default and the fastest kernel, beside cuBLAS.
-
-    Args:
-        name: of the result.
-    """
-    measured = result(name)
+def batches_table() -> str:
+    """Returns batches by the cost model's first choice, the default and the fastest kernel, beside cuBLAS."""
+    measured = result("batches")
     rows = []
     for problem in measured["problems"]:
         names, times = list(problem["knobs"]), problem["measured"]
@@ -326,7 +322,6 @@ REGIONS: dict[str, Callable[[], str]] = {
     "fused tiles waves": lambda: fused_tiles_table("fused_tiles_waves"),
     "epilogue cycles": epilogue_cycles_table,
     "batches": batches_table,
-    "batches launches": lambda: batches_table("batches_launches"),
     "batches settings": batch_settings_table,
     "drawn forms": drawn_forms_table,
     "compared forms": compared_forms_table,
