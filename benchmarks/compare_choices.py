@@ -6,8 +6,8 @@ Where both MLIR and a GPU are, with PyTorch; TREE is another checkout of this re
 
 The kernels of both versions for a problem run in turn with each other and with cuBLAS; where both choose the same, it
 is measured once and counts for both. The choices of this checkout are written to RESULT.json, those of TREE to a file
-beside it whose name has `_before` in front of the types: `default_tenth_bf16-bf16.json` and
-`default_tenth_before_bf16-bf16.json`. Both are tables as `model_choice.py` writes them.
+beside it whose name has `_before` in front of the types: `choices_bf16-bf16.json` and `choices_before_bf16-bf16.json`.
+Both are tables as `model_choice.py` writes them.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from common import new_parser, run
 from descent import descend
 from draw import draw
 from fit_data import Data
-from measured_kernels import RESULTS, Kernel, kernels_of, steadied
+from measured_kernels import Kernel, kernels_of, results_on, steadied
 from stepladder.pipeline.cost_model import gpu as gpus
 from stepladder.pipeline.cost_model.columns import Array
 from stepladder.pipeline.cost_model.constants import CONSTANTS, WARP, WARPGROUP
@@ -167,7 +167,7 @@ def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
 
     They are of whole pipelines that the model knows, and of problems that are not held out. Kernels that load weights
     before they wait have a model of their own (`cost_model.early_weights`), and of those that keep weights in the cache
-    there is none. Choices before and after a change, which were measured in turn, are of one result.
+    there is none.
 
     Args:
         kernels: measured ones.
@@ -175,11 +175,7 @@ def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
     held_out = {problem.size for problem in draw() if problem.held_out}
     return steadied(
         [
-            replace(
-                kernel,
-                source=kernel.source.replace("_before", ""),
-                knobs={name: value for name, value in kernel.knobs.items() if name != "kept_weights"},
-            )
+            replace(kernel, knobs={name: value for name, value in kernel.knobs.items() if name != "kept_weights"})
             for kernel in kernels
             if kernel.pipeline in FAMILIES
             and not kernel.without
@@ -188,17 +184,6 @@ def usable(kernels: Sequence[Kernel]) -> list[Kernel]:
             and kernel.size not in held_out
         ]
     )
-
-
-def results_on(key: str) -> Path:
-    """Returns the folder of the results that were measured on a GPU: `docs/results/KEY`, where there is one, else
-    `docs/results`.
-
-    Args:
-        key: name of the GPU's file.
-    """
-    folder = RESULTS / key
-    return folder if folder.is_dir() else RESULTS
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
-from measured_kernels import Kernel
+from measured_kernels import Kernel, kernels_of, results_on
 from stepladder.pipeline.cost_model import gpu as gpus
 from stepladder.pipeline.cost_model import ranking, warp, warpgroup
 from stepladder.pipeline.cost_model.columns import Array, Columns
@@ -119,6 +120,16 @@ class Group:
         if self.pipeline == "wgmma":
             return warpgroup.predict(self.knobs, self.size, gpu)
         return warp.predict(self.knobs, self.size, gpu, self.pipeline)
+
+
+def fitted_sizes(key: str) -> set[tuple[int, int, int]]:
+    """Returns the sizes of all problems in the results that the constants in the file of a GPU are fitted to.
+
+    Args:
+        key: name of the GPU's file.
+    """
+    names = json.loads(gpus.path_of(key).read_text())["fitted"]["data"]
+    return {kernel.size for name in names for kernel in kernels_of(results_on(key) / name)}
 
 
 def exchanged(size: Size) -> Size:

@@ -149,6 +149,17 @@ def kernels_of(path: Path) -> list[Kernel]:
     return [kernel for measured in _measurements(data) for kernel in _of_measurement(path.stem, measured)]
 
 
+def results_on(key: str) -> Path:
+    """Returns the folder of the results that were measured on a GPU: `docs/results/KEY`, where there is one, else
+    `docs/results`.
+
+    Args:
+        key: name of the GPU's file.
+    """
+    folder = RESULTS / key
+    return folder if folder.is_dir() else RESULTS
+
+
 def steadied(kernels: Sequence[Kernel]) -> list[Kernel]:
     """Returns kernels with times as if the GPU's clock had been the same for all kernels of a problem.
 

@@ -10,21 +10,17 @@ import matplotlib  # pyright: ignore[reportMissingImports]
 import matplotlib.pyplot as plt  # pyright: ignore[reportMissingImports]
 from matplotlib.figure import Figure  # pyright: ignore[reportMissingImports]
 
-from common import DOCS, median, result
+from common import DOCS, cells_of, median, result
+from fit_cost_model import usable
+from fit_data import Data, fitted_sizes
+from measured_kernels import RESULTS, kernels_of
+from render_choice import held_out_samples, ratios_of
 from render_hopper import MODES, TYPES, ablation_of, is_square, ratio_of, sizes_of
 from render_warp import ABLATIONS, PIPELINES, measured_variants
+from stepladder.pipeline.cost_model import gpu as gpus
 
 PLOTS = DOCS / "plots"
-# Default choices on drawn problems, and settings whose predictions were made before they were measured.
-RATIOS = {
-    "default_drawn_bf16-bf16": "the drawn problems, bf16 -> bf16",
-    "default_sixth_bf16-bf16": "a draw that nothing was chosen by, bf16 -> bf16",
-    "default_fifth_f16-f32": "another, f16 -> f32",
-}
-PREDICTIONS = {
-    "model_fresh_bf16-bf16": "with the constants before the last fit",
-    "model_second_bf16-bf16": "with those of its first draw",
-}
+PREDICTED = "model_fresh_bf16-bf16"
 
 
 def _save(figure: Figure, path: Path) -> None:
@@ -156,13 +152,12 @@ def plot_hopper_stages() -> None:
 
 
 def plot_ratios() -> None:
-    """Draws how many drawn problems have which ratio to cuBLAS, with a step line for each draw."""
+    """Draws how many held-out problems have which ratio to cuBLAS, with a step line for each result."""
     figure, axes = plt.subplots(figsize=(9, 4))
     edges = [0.7 + 0.025 * step for step in range(37)]
-    for name, title in RATIOS.items():
-        table = result(name)
-        microseconds, reference = (table["columns"].index(column) for column in ("microseconds", "cublas_microseconds"))
-        ratios = [min(max(row[reference] / row[microseconds], edges[0]), edges[-1]) for row in table["rows"]]
+    for name, title in held_out_samples().items():
+        ratios = ratios_of(cells_of(result(name)), fitted_sizes("h200"))
+        ratios = [min(max(ratio, edges[0]), edges[-1]) for ratio in ratios]
         shares = [100 / len(ratios)] * len(ratios)
         axes.hist(ratios, bins=edges, weights=shares, histtype="step", label=f"{title}, {len(ratios)} problems")
     axes.axvline(1.0, color="black", linewidth=1)
@@ -173,21 +168,18 @@ def plot_ratios() -> None:
 
 
 def plot_predictions() -> None:
-    """Draws the measured times of settings over the predicted ones, by which the settings were chosen."""
+    """Draws the measured times of settings of random problems over those that the constants in the file predict."""
+    gpu = gpus.load("h200")
+    data = Data(usable(kernels_of(RESULTS / f"{PREDICTED}.json")), gpu)
     figure, axes = plt.subplots(figsize=(6, 5))
-    for name, title in PREDICTIONS.items():
-        table = result(name)
-        predicted, microseconds = (
-            table["columns"].index(column) for column in ("predicted_microseconds", "microseconds")
-        )
-        axes.plot(*zip(*((row[predicted], row[microseconds]) for row in table["rows"])), ".", markersize=3, label=title)
+    axes.plot(data.predict(gpu), data.measured, ".", markersize=3)
     ends = axes.get_xlim()
     axes.plot(ends, ends, color="black", linewidth=1)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("predicted, us")
     axes.set_ylabel("measured, us")
-    axes.legend(fontsize=8)
+    axes.set_title(f"{len(data.kernels)} kernels of {data.problems} random problems, bf16 -> bf16", fontsize=10)
     _save(figure, PLOTS / "choice_predictions.svg")
 
 

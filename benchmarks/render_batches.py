@@ -59,18 +59,18 @@ def requests_table() -> str:
     for name, key in _RESULTS.items():
         kernels, gpu = _kernels(name), gpus.load(key)
         with mock.patch.object(batches, "request_step", return_value=0.0):
-            before = _judged(kernels, _without_terms(gpu))
-        now = _judged(kernels, gpu)
+            without = _judged(kernels, _without_terms(gpu))
+        judged = _judged(kernels, gpu)
         rows.append(
             {
                 "GPU": key.upper(),
                 "settings": f"`{name.split('/')[-1].removeprefix('forms_')}`",
-                "problems": f"{now['problems']:.0f}",
+                "problems": f"{judged['problems']:.0f}",
                 "kernels": str(len(kernels)),
-                "first / fastest, before": f"{before['first_of_best']:.3f}",
-                "now": f"{now['first_of_best']:.3f}",
-                "minimum, before": f"{before['first_of_best_least']:.3f}",
-                "minimum": f"{now['first_of_best_least']:.3f}",
+                "first / fastest without": f"{without['first_of_best']:.3f}",
+                "with": f"{judged['first_of_best']:.3f}",
+                "minimum without": f"{without['first_of_best_least']:.3f}",
+                "minimum with": f"{judged['first_of_best_least']:.3f}",
             }
         )
     dates = [where(result(name)) for name in ("forms_batches", "h100/forms_batches")]

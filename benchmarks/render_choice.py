@@ -3,83 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from statistics import geometric_mean
 from typing import Any
 
 from common import cells_of, result, table, where
 from draw import THIN_FORMS
+from fit_data import fitted_sizes
 from measured_kernels import RESULTS, kernels_of
+from model_report import DEFAULT
 from stepladder.pipeline.cost_model import gpu
 
-TYPES = ("bf16-bf16", "f16-f32")
+# Samples of default choices for held-out problems, where they were measured: what tables call them.
+_HELD_OUT = {"held_out_bf16-bf16": "bf16 -> bf16", "held_out_f16-f32": "f16 -> f32"}
 KINDS = ("large", "eights", "layers")
-# Places of measured settings: what `compile` takes, and the model's first four.
 # Blocks of the kernels that only read: two on each multiprocessor of an H200.
 _READING_BLOCKS = 264
 _DECODE_BYTES = 2  # of an element
 _EARLY_ROWS = 16
 _EARLY = ("early_weights", "early_weights_grid", "early_weights_settings")
-_FEW_SPILLS = 100  # bytes of a thread, which show in no time
-# Results of default choices alone.
-DRAWN = "first sample"
-AGAIN = "another sample, second run"
-DRAWS = {
-    "default_drawn_bf16-bf16": DRAWN,
-    "default_fresh_bf16-bf16": "another sample",
-    "default_fresh_four_bf16-bf16": AGAIN,
-}
-# Samples of their own, with the constants before and after a fit: that of the series of long reductions, that of three
-# samples of all kinds, and that of the series of operands from HBM.
-REFITTED = {
-    ("default_third", "bf16-bf16"): "a third sample",
-    ("default_long", "bf16-bf16"): "long reductions",
-}
-REFITTED_AGAIN = {
-    ("default_fourth", "bf16-bf16"): "a fourth sample",
-    ("default_long_second", "bf16-bf16"): "long reductions",
-    ("default_fifth", "f16-f32"): "a fifth sample, f16 -> f32",
-    ("default_sixth", "bf16-bf16"): "a sixth sample",
-}
-REFITTED_LAST = {
-    ("default_seventh", "bf16-bf16"): "a seventh sample",
-    ("default_streamed", "bf16-bf16"): "an operand from HBM",
-    ("default_eighth", "bf16-bf16"): "an eighth sample",
-    ("default_streamed_second", "bf16-bf16"): "an operand from HBM, again",
-    ("default_long_third", "bf16-bf16"): "long reductions",
-}
-NINTH = {"default_ninth_bf16-bf16": "a ninth sample"}
-REFITTED_TENTH = {("default_tenth", "bf16-bf16"): "a tenth sample"}
-REORDERED = {
-    ("default_eleventh", "bf16-bf16"): "an eleventh sample",
-    ("default_tail", "bf16-bf16"): "kinds that lose most often",
-    ("default_long_fourth", "bf16-bf16"): "long reductions",
-}
-REFITTED_WIDE = {
-    ("default_wide", "bf16-bf16"): "80 to 700 rows, 3,000 to 9,000 columns",
-    ("default_twelfth", "bf16-bf16"): "a twelfth sample",
-    ("default_thirteenth", "bf16-bf16"): "a thirteenth sample",
-    ("default_tail_second", "bf16-bf16"): "kinds that lose most often, again",
-}
-REFITTED_DISPUTED = {
-    ("default_fourteenth", "bf16-bf16"): "a fourteenth sample",
-    ("default_tail_third", "bf16-bf16"): "kinds that lose most often",
-    ("default_thin_second", "bf16-bf16"): "thin products",
-    ("default_fifteenth", "bf16-bf16"): "a fifteenth sample",
-    ("default_thin_third", "bf16-bf16"): "thin products, again",
-    ("default_sixteenth", "bf16-bf16"): "a sixteenth sample",
-}
-BOXES = {("default_boxes", "bf16-bf16"): "bf16", ("default_boxes", "f16-f32"): "f16 with results of f32"}
-TWENTIETH = {("default_twentieth", "bf16-bf16"): "a twentieth sample"}
-LAST_DRAWS = {
-    "default_seventeenth_bf16-bf16": "a seventeenth sample",
-    "default_eighteenth_bf16-bf16": "an eighteenth sample",
-    "default_boxes_bf16-bf16": "a nineteenth sample",
-    "default_boxes_f16-f32": "with results of f32",
-    "default_twentieth_bf16-bf16": "a twentieth sample",
-    "default_twenty_first_bf16-bf16": "a twenty-first sample",
-}
-CHOICES = {"default": (-1,), "best of four": range(4)}
 
 
 def _row(name: str, ratios: Sequence[float]) -> dict[str, str]:
@@ -94,99 +36,49 @@ def _row(name: str, ratios: Sequence[float]) -> dict[str, str]:
     }
 
 
-def _best(cells: list[dict[str, Any]], places: Sequence[int]) -> dict[tuple[int, int, int], float]:
-    """Returns the largest ratio to cuBLAS of some choices, by problem."""
-    best: dict[tuple[int, int, int], float] = {}
-    for cell in cells:
-        if cell["place"] in places:
-            size = cell["m"], cell["n"], cell["k"]
-            best[size] = max(best.get(size, 0.0), cell["cublas_microseconds"] / cell["microseconds"])
-    return best
+def held_out_samples() -> dict[str, str]:
+    """Returns the results of held-out problems, and what tables call them."""
+    return {name: title for name, title in _HELD_OUT.items() if (RESULTS / f"{name}.json").is_file()}
+
+
+def ratios_of(cells: list[dict[str, Any]], left_out: Set[tuple[int, int, int]] = frozenset()) -> list[float]:
+    """Returns the ratios to cuBLAS of the default choices.
+
+    Args:
+        cells: of a result of `model_choice.py`.
+        left_out: sizes of problems that do not count.
+    """
+    return [
+        cell["cublas_microseconds"] / cell["microseconds"]
+        for cell in cells
+        if cell["place"] == DEFAULT and (cell["m"], cell["n"], cell["k"]) not in left_out
+    ]
+
+
+def choices_table(samples: dict[str, str], left_out: Set[tuple[int, int, int]] = frozenset()) -> str:
+    """Returns how the default choices for random problems compare with cuBLAS.
+
+    Args:
+        samples: name of a result -> what the table calls it.
+        left_out: sizes of problems that do not count.
+    """
+    rows = []
+    data: dict = {}
+    for name, title in samples.items():
+        data = result(name)
+        cells = cells_of(data)
+        for kind in ("", *KINDS):
+            ratios = ratios_of([cell for cell in cells if kind in ("", cell["kind"])], left_out)
+            rows.append(_row(f"{title}, {kind}" if kind else title, ratios))
+    return table(rows) + f"\nRatios to cuBLAS, which ran in turn with each kernel; bursts. {where(data)}.\n"
 
 
 def held_out_table() -> str:
-    """Returns how the choices on the held-out problems compare with cuBLAS."""
-    rows = []
-    data: dict = {}
-    for types in TYPES:
-        data = result(f"model_held_out_{types}")
-        cells = cells_of(data)
-        for choice, places in CHOICES.items():
-            for kind in ("", *KINDS) if choice == "default" else ("",):
-                chosen = [cell for cell in cells if kind in ("", cell["kind"])]
-                name = f"{types.replace('-', ' -> ')}, {choice}" + (f", {kind}" if kind else "")
-                rows.append(_row(name, list(_best(chosen, places).values())))
-    return table(rows) + f"\nRatios to cuBLAS, which ran in turn with each kernel; bursts. {where(data)}.\n"
+    """Returns how the default choices on held-out problems compare with cuBLAS.
 
-
-def defaults_table(draws: dict[str, str] = DRAWS) -> str:
-    """Returns how the default choices on drawn problems compare with cuBLAS.
-
-    Args:
-        draws: name of a result -> what the table calls it.
+    Problems whose size is in the data of the fit do not count: random layers and squares repeat.
     """
-    rows = []
-    data: dict = {}
-    for name, title in draws.items():
-        data = result(name)
-        cells = cells_of(data)
-        halves = {True: ", held out", False: ", the other half"} if title == DRAWN else {True: ""}
-        for held_out, half in halves.items():
-            for kind in ("", *KINDS):
-                chosen = [cell for cell in cells if cell["held_out"] == held_out and kind in ("", cell["kind"])]
-                ratios = list(_best(chosen, CHOICES["default"]).values())
-                rows.append(_row(f"{title}{half}" + (f", {kind}" if kind else ""), ratios))
-        if title == AGAIN:
-            rows.append(_row(f"{title}, best of four", list(_best(cells, CHOICES["best of four"]).values())))
-    return table(rows) + f"\nRatios to cuBLAS, which ran in turn with each kernel; bursts. {where(data)}.\n"
-
-
-def refitted_table(draws: dict[tuple[str, str], str], kinds: Sequence[str] = ()) -> str:
-    """Returns how the default choices on some draws compare with cuBLAS, before and after a fit.
-
-    Args:
-        draws: name of the result and types -> what the table calls it.
-        kinds: of problems that have rows of their own, where a draw has several kinds.
-    """
-    rows = []
-    data: dict = {}
-    for (name, types), title in draws.items():
-        for kind in ("", *kinds):
-            for suffix, when in (("_before", "before"), ("", "after")):
-                data = result(f"{name}{suffix}_{types}")
-                cells = cells_of(data)
-                chosen = [cell for cell in cells if kind in ("", cell["kind"])]
-                if chosen:
-                    line = f"{title}, {kind}, {when}" if kind else f"{title}, {when}"
-                    rows.append(_row(line, list(_best(chosen, CHOICES["default"]).values())))
-    return table(rows) + f"\nRatios to cuBLAS, which ran in turn with each kernel; bursts. {where(data)}.\n"
-
-
-def changed_orders_table() -> str:
-    """Returns how much faster the default choices are whose order of tiles a rule changes."""
-    rows = []
-    data: dict = {}
-    for (name, types), title in REORDERED.items():
-        times: dict[str, dict[tuple[int, int, int], tuple[int, float]]] = {}
-        for suffix in ("_before", ""):
-            data = result(f"{name}{suffix}_{types}")
-            cells = cells_of(data)
-            times[suffix] = {
-                (cell["m"], cell["n"], cell["k"]): (cell["raster_group"], cell["microseconds"]) for cell in cells
-            }
-        pairs = [(times["_before"][size], after) for size, after in times[""].items()]
-        gains = sorted(before[1] / after[1] for before, after in pairs if before[0] != after[0])
-        rows.append(
-            {
-                "problems": title,
-                "": str(len(pairs)),
-                "other order": str(len(gains)),
-                "speedup": f"{geometric_mean(gains):.3f}",
-                "minimum": f"{gains[0]:.3f}",
-                "maximum": f"{gains[-1]:.3f}",
-            }
-        )
-    return table(rows) + f"\nBursts with a warm L2 cache, in turn with cuBLAS. {where(data)}.\n"
+    return choices_table(held_out_samples(), fitted_sizes("h200"))
 
 
 def odd_pitches_table(name: str = "odd_pitches") -> str:
@@ -214,38 +106,15 @@ def odd_pitches_table(name: str = "odd_pitches") -> str:
     )
 
 
-def odd_epilogues_table() -> str:
-    """Returns the epilogues of products whose rows of C are no multiple of 16 bytes, tile by tile."""
-    data = result("odd_epilogues")
-    rows: dict[tuple[str, ...], dict[str, str]] = {}
-    for measured in data["results"]:
-        kernels, times = measured["kernels"], measured["modes"]["burst"]["kernels"]
-        size = " x ".join(str(measured["problem"][name]) for name in "mnk")
-        for name in sorted(times, key=lambda name: (kernels[name]["knobs"]["epilogue"], name)):
-            knobs, spills = kernels[name]["knobs"], kernels[name]["spills"]
-            tile = f"{knobs['block_m']}x{knobs['block_n']}"
-            row = rows.setdefault(
-                (size, tile, knobs["schedule"]), {"m x n x k": size, "tile": tile, "schedule": knobs["schedule"]}
-            )
-            lines = knobs["epilogue_stages"]
-            title = "registers" if knobs["epilogue"] == "registers" else f"rows, {lines * 128} bytes at a time"
-            mark = "*" if spills["stores"] > _FEW_SPILLS else ""
-            row[title] = f"{times[name]['tflops_spread']['median']:.0f}{mark}"
-    titles = list(dict.fromkeys(title for row in rows.values() for title in row))
-    cells = [{title: row.get(title, "") for title in titles} for row in rows.values()]
-    return table(cells) + f"\nTFLOP/s, bf16 -> bf16; the kernels with * spilled. {where(data)}.\n"
-
-
-def decode_table(suffix: str = "", folder: str = "") -> str:
+def decode_table(folder: str = "") -> str:
     """Returns how default choices for few rows compare with cuBLAS and with the rate of HBM, by the number of rows.
 
     Args:
-        suffix: of the results.
         folder: of the results, with a slash at its end; empty for docs/results.
     """
     rows = []
     for layout in ("row", "column"):
-        data = result(f"{folder}decode_{layout}{suffix}")
+        data = result(f"{folder}decode_{layout}")
         rate = gpu.for_device(data["card"]["name"], data["knobs"]["target"]).gpu.hbm_bytes_per_us
         rows += _decode_rows(layout, cells_of(data), rate)
     return table(rows) + f"\nDefault choices, bf16 -> bf16; geometric means. {where(data)}.\n"
@@ -255,7 +124,7 @@ def _decode_rows(layout: str, cells: list[dict[str, Any]], rate: float) -> list[
     """Returns the rows of the table for weights in a layout; `rate` is HBM's by the data sheet, in bytes per us."""
     rows = []
     for m in sorted({cell["m"] for cell in cells}):
-        choices = [cell for cell in cells if cell["m"] == m and cell["place"] in CHOICES["default"]]
+        choices = [cell for cell in cells if cell["m"] == m and cell["place"] == DEFAULT]
         ratios = sorted(cell["cublas_microseconds"] / cell["microseconds"] for cell in choices)
         rates = sorted(
             (m * cell["k"] + cell["k"] * cell["n"] + m * cell["n"]) * _DECODE_BYTES / cell["microseconds"] / rate
@@ -375,25 +244,10 @@ def orientations_table() -> str:
 REGIONS: dict[str, Callable[[], str]] = {
     "orientations": orientations_table,
     "held out": held_out_table,
-    "default choices": defaults_table,
-    "refitted choices": lambda: refitted_table(REFITTED),
-    "refitted again": lambda: refitted_table(REFITTED_AGAIN, KINDS),
-    "refitted last": lambda: refitted_table(REFITTED_LAST, KINDS),
-    "ninth draw": lambda: defaults_table(NINTH),
-    "tenth draw": lambda: refitted_table(REFITTED_TENTH, KINDS),
-    "eleventh draw": lambda: refitted_table(REORDERED),
-    "wide products": lambda: refitted_table(REFITTED_WIDE),
-    "last draws": lambda: defaults_table(LAST_DRAWS),
-    "disputed choices": lambda: refitted_table(REFITTED_DISPUTED),
-    "boxes choices": lambda: refitted_table(BOXES),
-    "twentieth choices": lambda: refitted_table(TWENTIETH),
-    "changed orders": changed_orders_table,
     "decode": decode_table,
-    "decode before": lambda: decode_table("_before"),
     "decode early": early_table,
     "decode early column": lambda: early_table("_column"),
     "decode reads": reads_table,
     "decode prefetches": prefetches_table,
     "odd pitches": odd_pitches_table,
-    "odd epilogues": odd_epilogues_table,
 }

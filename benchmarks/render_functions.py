@@ -49,9 +49,8 @@ def elementwise_kernels_table() -> str:
 
 
 def reductions_table() -> str:
-    """Returns the time of reductions with few results, beside one kernel for each and PyTorch in eager mode."""
-    titles = {"own": "own, us", "before": "one part, us", "pytorch": "eager, us"}
-    return _kernels("reductions", titles, "function")
+    """Returns the time of reductions with few results, beside PyTorch in eager mode."""
+    return _kernels("reductions", {"own": "own, us", "pytorch": "eager, us"}, "function")
 
 
 def convolutions_table() -> str:
@@ -60,21 +59,21 @@ def convolutions_table() -> str:
 
 
 def drawn_ops_table() -> str:
-    """Returns the distribution of the speed of drawn functions relative to eager PyTorch, by sample and kind."""
+    """Returns the distribution of the speed of drawn functions relative to eager PyTorch, by kind."""
+    measured = result("drawn_ops")
+    ratios: dict[str, list[float]] = {}
+    for op in measured["ops"]:
+        times = op["microseconds"]
+        for kind in (_kind(op["op"]), "all"):
+            ratios.setdefault(kind, []).append(times["pytorch"] / times["own"])
     rows = []
-    for sample, name in (("first", "drawn_ops"), ("second", "drawn_ops_second"), ("held out", "drawn_ops_third")):
-        ratios: dict[str, list[float]] = {}
-        for op in result(name)["ops"]:
-            times = op["microseconds"]
-            for kind in (_kind(op["op"]), "all"):
-                ratios.setdefault(kind, []).append(times["pytorch"] / times["own"])
-        for kind, values in sorted(ratios.items(), key=lambda item: item[0] == "all"):
-            ordered = sorted(values)
-            numbers = (geometric_mean(values), ordered[len(ordered) // 10], ordered[0], ordered[-1])
-            titles = ("geometric mean", "10th percentile", "minimum", "maximum")
-            cells = dict(zip(titles, map("{:.2f}".format, numbers)))
-            rows.append({"sample": sample, "kind": kind, "functions": str(len(values))} | cells)
-    return table(rows) + f"\nSpeed relative to eager mode, bursts, hot L2. {where(result('drawn_ops_third'))}.\n"
+    for kind, values in sorted(ratios.items(), key=lambda item: item[0] == "all"):
+        ordered = sorted(values)
+        numbers = (geometric_mean(values), ordered[len(ordered) // 10], ordered[0], ordered[-1])
+        titles = ("geometric mean", "10th percentile", "minimum", "maximum")
+        cells = dict(zip(titles, map("{:.2f}".format, numbers)))
+        rows.append({"kind": kind, "functions": str(len(values))} | cells)
+    return table(rows) + f"\nSpeed relative to eager mode, bursts, hot L2. {where(measured)}.\n"
 
 
 def _kind(name: str) -> str:

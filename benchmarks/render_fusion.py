@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from statistics import geometric_mean
 
 from common import median, result, table, where
@@ -17,6 +17,16 @@ CONTESTANTS = {
     "lt": "cuBLASLt, fused",
     "compiled": "torch.compile",
     "eager": "cuBLAS and PyTorch's kernels",
+}
+
+# Results with two kernels of each problem: what differs between them.
+_COMPARED = {
+    "drawn_forms_biased": "loads of a bias before the wait for the last MMA, at the edges",
+    "drawn_forms_added": "an added matrix in as many boxes of C as a tile has, and tiles that allow it",
+    "drawn_forms_copies": "copies of an operand by vectors, for `mkl,lkn->mn`",
+    "drawn_forms_triggers": "`launch_trigger = exit` for batches without clusters",
+    "drawn_forms_requests": "the term for requests to L2, for batches and misaligned rows",
+    "h100/drawn_forms_requests": "the term for requests to L2, for batches and misaligned rows",
 }
 
 
@@ -41,12 +51,9 @@ def fused_table(name: str = "fused_epilogues") -> str:
             f"{statistics.median(fused_ratio / alone for fused_ratio, alone in pairs):.3f}"
         )
         rows.append(row)
-    # Sizes whose kernels have not changed since an earlier measurement.
-    days = sorted({(problem["size"], problem["date"][:10]) for problem in problems if "date" in problem})
-    older = "".join(f"; {size}: {day}" for size, day in days)
     return (
         table(rows) + "\nThroughput as a ratio to cuBLAS' matmul without the epilogue, which ran in turn with each; "
-        f"f16 with f32 accumulators, median of {measured['rounds']} rounds of bursts. {where(measured)}{older}.\n"
+        f"f16 with f32 accumulators, median of {measured['rounds']} rounds of bursts. {where(measured)}.\n"
     )
 
 
@@ -91,13 +98,9 @@ def fused_steps_table() -> str:
     )
 
 
-def batches_table(name: str = "batches") -> str:
-    """Returns batches by the cost model's first choice, the default and the fastest kernel, beside cuBLAS.
-
-    Args:
-        name: of the result.
-    """
-    measured = result(name)
+def batches_table() -> str:
+    """Returns batches by the cost model's first choice, the default and the fastest kernel, beside cuBLAS."""
+    measured = result("batches")
     rows = []
     for problem in measured["problems"]:
         names, times = list(problem["knobs"]), problem["measured"]
@@ -137,12 +140,6 @@ def batch_settings_table() -> str:
     )
 
 
-def _before(problems: Iterable[dict]) -> dict[str, str]:
-    """Returns the columns of the kernels of another version, which were measured in turn; none where none were."""
-    ratios = [problem["ratio_before"] for problem in problems if "ratio_before" in problem]
-    return {"mean before": f"{geometric_mean(ratios):.3f}", "minimum before": f"{min(ratios):.3f}"} if ratios else {}
-
-
 def drawn_forms_table(name: str = "drawn_forms") -> str:
     """Returns the speed of drawn problems by kind, as ratios to the fastest library call of each.
 
@@ -162,12 +159,34 @@ def drawn_forms_table(name: str = "drawn_forms") -> str:
                 "10th percentile": f"{ratios[len(ratios) // 10]:.3f}",
                 "minimum": f"{ratios[0]:.3f}",
                 "at least 1": str(sum(ratio >= 1 for ratio in ratios)),
-                **_before(problem for problem in problems if kind in ("", problem["kind"])),
             }
         )
     return (
         table(rows) + "\nSpeed as a ratio to the fastest library call, default knobs, f16, f32 accumulators, median of "
         f"{measured['rounds']} rounds of bursts. {where(measured)}.\n"
+    )
+
+
+def compared_forms_table() -> str:
+    """Returns how much faster random problems are by one property of kernels or one term of the model."""
+    rows = []
+    for name, title in _COMPARED.items():
+        measured = result(name)
+        ratios, without = ([problem[key] for problem in measured["problems"]] for key in ("ratio", "ratio_before"))
+        rows.append(
+            {
+                "with and without": title,
+                "GPU": measured["card"]["name"].split()[1],
+                "problems": str(len(ratios)),
+                "mean with": f"{geometric_mean(ratios):.3f}",
+                "mean without": f"{geometric_mean(without):.3f}",
+                "minimum with": f"{min(ratios):.3f}",
+                "minimum without": f"{min(without):.3f}",
+            }
+        )
+    return (
+        table(rows) + "\nSpeed as a ratio to the fastest library call, geometric means; f16, f32 accumulators; both "
+        "kernels of a problem ran in turn, median of 3 rounds of bursts.\n"
     )
 
 
@@ -299,33 +318,13 @@ REGIONS: dict[str, Callable[[], str]] = {
     "power limited": power_limited_table,
     "fused steps": fused_steps_table,
     "fused tiles": fused_tiles_table,
-    "fused tiles stores": lambda: fused_tiles_table("fused_tiles_stores"),
     "fused tiles turns": lambda: fused_tiles_table("fused_tiles_turns"),
     "fused tiles waves": lambda: fused_tiles_table("fused_tiles_waves"),
     "epilogue cycles": epilogue_cycles_table,
-    "fused tiles 8192": lambda: fused_tiles_table("fused_tiles_8192"),
     "batches": batches_table,
-    "batches launches": lambda: batches_table("batches_launches"),
     "batches settings": batch_settings_table,
     "drawn forms": drawn_forms_table,
-    "drawn forms fresh": lambda: drawn_forms_table("drawn_forms_fresh"),
-    "drawn forms again": lambda: drawn_forms_table("drawn_forms_again"),
-    "drawn forms changed": lambda: drawn_forms_table("drawn_forms_changed"),
+    "compared forms": compared_forms_table,
     "form launches": form_launches_table,
-    "drawn forms suspects": lambda: drawn_forms_table("drawn_forms_suspects"),
-    "drawn forms third": lambda: drawn_forms_table("drawn_forms_third"),
-    "drawn forms fourth": lambda: drawn_forms_table("drawn_forms_fourth"),
-    "drawn forms fifth": lambda: drawn_forms_table("drawn_forms_fifth"),
-    "drawn forms seventh": lambda: drawn_forms_table("drawn_forms_seventh"),
-    "drawn forms eighth": lambda: drawn_forms_table("drawn_forms_eighth"),
-    "fused added": lambda: fused_table("fused_added"),
-    "drawn forms added": lambda: drawn_forms_table("drawn_forms_added"),
-    "drawn forms ninth": lambda: drawn_forms_table("drawn_forms_ninth"),
-    "drawn forms sixth": lambda: drawn_forms_table("drawn_forms_sixth"),
-    "drawn forms eleventh": lambda: drawn_forms_table("drawn_forms_eleventh"),
-    "drawn forms biased": lambda: drawn_forms_table("drawn_forms_biased"),
-    "drawn forms copies": lambda: drawn_forms_table("drawn_forms_copies"),
-    "fused again": lambda: fused_table("fused_again"),
     "batch triggers": batch_triggers_table,
-    "drawn forms suspects changed": lambda: drawn_forms_table("drawn_forms_suspects_changed"),
 }

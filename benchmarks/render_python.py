@@ -27,7 +27,7 @@ def calls_table() -> str:
         functions.append(row)
     return (
         table(rows) + f"\nOn 64 x 64 tensors of f16; {description}; `out` is given or allocated. {where(measured)}; "
-        f"those of nvmath-python in an earlier run, with torch.mm at {other['microseconds']['torch.mm']:.1f} us.\n\n"
+        f"those of nvmath-python in another run, with torch.mm at {other['microseconds']['torch.mm']:.1f} us.\n\n"
         + table(functions)
         + "\nThe same for functions of several kernels, on eight rows and widths up to 96, in bf16. `Kernels` calls "
         "one kernel after the other.\n"

@@ -185,23 +185,18 @@ def f32_table(name: str = "f32_products") -> str:
     )
 
 
-def f32_few_rows_table(name: str = "f32_thin", before: str | None = "f32_thin_before") -> str:
+def f32_few_rows_table(name: str = "f32_thin") -> str:
     """Returns products of f32 with few rows beside cuBLAS, with the default choice.
 
     Args:
         name: of the result.
-        before: of that with the choices before tiles of B were split in shared memory; None for no such column.
     """
     measured = result(name)
-    earlier = {problem["size"]: problem for problem in result(before)["problems"]} if before else {}
     rows = [
         {
             "m x n x k": problem["size"].replace("x", " x "),
             "TFLOP/s": f"{problem['measured']['kernels']['wgmma']['tflops_spread']['median']:.1f}",
             "of cuBLAS": f"{_f32_ratios(problem)['wgmma']:.2f}",
-        }
-        | ({"before": f"{_f32_ratios(earlier[problem['size']])['wgmma']:.2f}"} if before else {})
-        | {
             "error": f"{problem['errors']['wgmma']:.1e}",
             "error of cuBLAS": f"{problem['errors']['cublas']:.1e}",
         }

@@ -93,8 +93,8 @@ def test_readme_lists_the_environment_variables_that_the_package_reads() -> None
     assert read == set(re.findall(r"`(STEPLADDER_\w+)`", table))
 
 
-# Names of knobs and steps before they had the field's terms.
-OLD_NAMES = [
+# Names of knobs and steps that are not the field's terms.
+NO_TERMS = [
     "last_tiles",
     "parts_in",
     "store_buffers",
@@ -119,10 +119,10 @@ OLD_NAMES = [
 
 
 @pytest.mark.skipif(not RENDER.is_file(), reason="not a checkout")
-def test_old_names_are_gone() -> None:
+def test_names_of_knobs_and_steps_are_terms() -> None:
     """Names of upstream ops, such as `transform.structured.split_reduction`, have a point before them."""
     root = DOCS.parent
-    pattern = re.compile(rf"(?<![\w.])({'|'.join(OLD_NAMES)})(?!\w)")
+    pattern = re.compile(rf"(?<![\w.])({'|'.join(NO_TERMS)})(?!\w)")
     pages = list(root.glob("*.md"))
     assert len(pages) >= 3
     for folder in ("benchmarks", "docs", "runner", "test", "transforms"):

@@ -11,7 +11,7 @@ from stepladder.pipeline.cost_model import ranking
 )
 def test_few_rows_take_short_blocks_in_several_waves(rows: int, outputs: int, k: int, splits: int) -> None:
     """Waves of short blocks run into each other; where blocks of two splits fill one wave, they are faster:
-    docs/results/early_weights_splits_held_out.json."""
+    docs/results/early_weights_splits_more.json."""
     exchanged = {**facts_of("wgmma", outputs, rows, k, c_type="f16"), "a_layout": "column", "c_layout": "column"}
     ranked = ranking.rank(pipeline_space("wgmma"), exchanged, False, H200, {"swap_operands": True})
     assert ranked is not None

@@ -39,7 +39,7 @@ KNOB, PREFETCH, _PERSISTENT, _BLOCKS = EARLY_WEIGHTS, "prefetch_steps", "persist
 # Rows of A, or columns of B; bytes of an element of A and B. Other products were not measured.
 _FEW, _ELEMENT_BYTES = 64, 2
 # Rows of an instruction, most rows of a consumer warpgroup, and the least k of a split: no shorter ones were measured,
-# but of 512, which took longer than predicted (24 x 18432 x 1024 in default_eighth_*.json).
+# but of 512, which took longer than predicted (24 x 18432 x 1024 in default_choices_bf16-bf16.json).
 _ROWS, _WARPGROUP_ROWS, _MIN_K = 64, 192, 640
 _STAGES, _STEP_BYTES, _EPILOGUE_STAGES, _KIB = 6, 256, 2, 1024
 
@@ -51,7 +51,7 @@ _PARTLY_CACHED_TIME = 0.78
 # tiles of _ROWS rows. Fitted to docs/results/odd_pitch_weights.json.
 _UNALIGNED_ROW_SLOWDOWN = 0.2
 # Of the time of a full row of a box, what a row of activations takes that is shorter: if they are not K-major, a k step
-# has a row for each element of it. Fitted to docs/results/early_weights_pitches_column.json.
+# has a row for each element of it. Fitted to docs/results/short_rows.json.
 _SHORT_ROW_TIME = 0.85
 # Above such a part of the multiprocessors, clusters of so many blocks or more share pairs of them: some take the port
 # of a pair. Source: 32 x 1024 x 22016 in 64 blocks, docs/results/decode_long.json.
