@@ -73,8 +73,8 @@ def _report(problems: list[list[dict[str, Any]]], name: str) -> None:
         "best that was measured": range(DEFAULT, MAX),
     }
     for title, of_title in places.items():
-        ratios = [best[1] for cells in problems if (best := _best(cells, tuple(of_title)))]
-        print("  " + _line(f"{name}, {title}, of cuBLAS", ratios))
+        if ratios := [best[1] for cells in problems if (best := _best(cells, tuple(of_title)))]:
+            print("  " + _line(f"{name}, {title}, of cuBLAS", ratios))
     with_several = [cells for cells in problems if len(cells) > FIRST + 2]
     for title in ("first of the model", "best of its first four") if with_several else ():
         fractions = [
