@@ -774,3 +774,96 @@ func.func @no_such_result(%old: memref<64xf16> {tf.aliasing_output = 3 : i32}, %
   }
   return
 }
+
+// -----
+
+// A concatenation: its boundary is a multiple of the eight neighbours that a thread computes, so that all of them are of
+// one operand. An element of each operand is read, where the index is clamped, but by vectors, and conditions are computed
+// once.
+//
+// CHECK-LABEL: func.func @concatenation(
+// CHECK: [[first:%.+]] = arith.cmpi ult, %{{.*}}, %c40
+// CHECK: [[second:%.+]] = arith.cmpi ult, %{{.*}}, %c24
+// CHECK: [[a:%.+]] = vector.load %a[{{.*}}] {alignment = 16 : i64} : memref<65536x40xf16>, vector<8xf16>
+// CHECK: [[b:%.+]] = vector.load %b[{{.*}}] {alignment = 16 : i64} : memref<65536x24xf16>, vector<8xf16>
+// CHECK: [[b7:%.+]] = vector.extract [[b]][7] : f16 from vector<8xf16>
+// CHECK-NOT: memref.load
+// CHECK-NOT: arith.cmpi
+// CHECK: [[z7:%.+]] = arith.select [[second]], [[b7]], %{{.*}} : f16
+// CHECK: [[z:%.+]] = vector.from_elements {{.*}}, [[z7]] : vector<8xf16>
+// CHECK: vector.store [[z]], %z
+// CHECK: // -----
+#map = affine_map<(i, j) -> (i, j)>
+func.func @concatenation(%a: memref<65536x40xf16>, %b: memref<65536x24xf16>, %z: memref<65536x64xf16>) {
+  %c0 = arith.constant 0 : index
+  %c24 = arith.constant 24 : index
+  %c40 = arith.constant 40 : index
+  %zero = arith.constant 0.0 : f16
+  linalg.generic {indexing_maps = [#map], iterator_types = ["parallel", "parallel"]} outs(%z : memref<65536x64xf16>) {
+  ^bb0(%out: f16):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %first = arith.cmpi ult, %j, %c40 : index
+    %0 = arith.select %first, %j, %c0 : index
+    %x = memref.load %a[%i, %0] : memref<65536x40xf16>
+    %1 = arith.select %first, %x, %zero : f16
+    %2 = arith.subi %j, %c40 : index
+    %second = arith.cmpi ult, %2, %c24 : index
+    %3 = arith.select %second, %2, %c0 : index
+    %y = memref.load %b[%i, %3] : memref<65536x24xf16>
+    %4 = arith.select %second, %y, %1 : f16
+    linalg.yield %4 : f16
+  }
+  return
+}
+
+// -----
+
+// The boundary is a multiple of four: of eight neighbours, four are one vector.
+//
+// CHECK-LABEL: func.func @halves_of_vectors(
+// CHECK-COUNT-2: vector.load %a[{{.*}}] {alignment = 8 : i64} : memref<65536x20xf16>, vector<4xf16>
+// CHECK-NOT: memref.load
+// CHECK: vector.store {{.*}} : memref<65536x64xf16>, vector<8xf16>
+// CHECK: // -----
+#map = affine_map<(i, j) -> (i, j)>
+func.func @halves_of_vectors(%a: memref<65536x20xf16>, %z: memref<65536x64xf16>) {
+  %c0 = arith.constant 0 : index
+  %c20 = arith.constant 20 : index
+  %zero = arith.constant 0.0 : f16
+  linalg.generic {indexing_maps = [#map], iterator_types = ["parallel", "parallel"]} outs(%z : memref<65536x64xf16>) {
+  ^bb0(%out: f16):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %first = arith.cmpi ult, %j, %c20 : index
+    %0 = arith.select %first, %j, %c0 : index
+    %x = memref.load %a[%i, %0] : memref<65536x20xf16>
+    %minus = arith.negf %x : f16
+    %1 = arith.select %first, %minus, %zero : f16
+    linalg.yield %1 : f16
+  }
+  return
+}
+
+// -----
+
+// Elements outside of the slice are the first one of %a, and the result has them: none is a vector.
+//
+// CHECK-LABEL: func.func @read_elsewhere(
+// CHECK-NOT: vector.load
+// CHECK-COUNT-8: memref.load %a
+#map = affine_map<(i, j) -> (i, j)>
+func.func @read_elsewhere(%a: memref<65536x40xf16>, %z: memref<65536x64xf16>) {
+  %c0 = arith.constant 0 : index
+  %c40 = arith.constant 40 : index
+  linalg.generic {indexing_maps = [#map], iterator_types = ["parallel", "parallel"]} outs(%z : memref<65536x64xf16>) {
+  ^bb0(%out: f16):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %first = arith.cmpi ult, %j, %c40 : index
+    %0 = arith.select %first, %j, %c0 : index
+    %x = memref.load %a[%i, %0] : memref<65536x40xf16>
+    linalg.yield %x : f16
+  }
+  return
+}

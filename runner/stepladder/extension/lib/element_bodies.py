@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from stepladder.extension.lib import narrow_floats
 from stepladder.extension.lib.control_flow import operations_of
@@ -131,20 +131,35 @@ def as_float(value: ir.Value | None, type_: ir.Type) -> ir.Value:
 
 
 def compute_body(body: ir.Block, values: dict[ir.Value, ir.Value], loops: Mapping[int, ir.Value]) -> None:
-    """Creates the ops of a body, at the insertion point, but for those that depend on an argument without a value.
+    """Creates the ops of a body, at the insertion point, but for those that depend on an argument without a value, and
+    those with known values.
 
     Args:
         body: of a `linalg.generic`.
-        values: of its arguments; what the ops compute is added.
+        values: of its arguments, and other known ones; what the ops compute is added.
         loops: indices of the iteration.
     """
     unavailable: set[ir.Value] = {value for value in body.arguments if value not in values}
+    available = []
     for item in operations_of(body)[:-1]:
-        if item.name == "linalg.index":
-            values[item.results[0]] = loops[ir.IntegerAttr(item.attributes["dim"]).value]
-            continue
         if any(operand in unavailable for operand in item.operands):
             unavailable.update(item.results)
+        elif not values.keys() >= set(item.results):
+            available.append(item)
+    compute_ops(available, values, loops)
+
+
+def compute_ops(ops: Iterable[ir.Operation], values: dict[ir.Value, ir.Value], loops: Mapping[int, ir.Value]) -> None:
+    """Creates ops of a body at the insertion point.
+
+    Args:
+        ops: in order.
+        values: that they use; what they compute is added.
+        loops: indices of the iteration.
+    """
+    for item in ops:
+        if item.name == "linalg.index":
+            values[item.results[0]] = loops[ir.IntegerAttr(item.attributes["dim"]).value]
             continue
         copy = item.clone().operation
         for place, operand in enumerate(item.operands):

@@ -14,6 +14,7 @@ from stepladder.extension.lib.memory import store_vector
 from stepladder.extension.lib.multi_kernel.donation import Part, replaced_part
 from stepladder.extension.lib.multi_kernel.element_values import ElementValues
 from stepladder.extension.lib.multi_kernel.extremum_elements import store_extremum
+from stepladder.extension.lib.multi_kernel.neighbours import find_neighbours
 from stepladder.extension.lib.multi_kernel.thread_tiles import LoadedTile, ThreadTile, address_of, find_thread_tile
 from stepladder.extension.lib.threads import WARP
 from stepladder.mlir.bindings import arith, ir, scf
@@ -108,13 +109,19 @@ class ElementNest(ElementValues):
         place, inside = tile.create_place(number)
         with inside:
             tiles = self._tiles(tile, place)
+            neighbours = find_neighbours(self.body, tile.column, tile.columns)
             for row in range(tile.rows):
+                known: list[dict[ir.Value, ir.Value]] = []
+                if neighbours is not None:
+                    for begin in range(0, tile.columns, neighbours.width):
+                        known += neighbours.values(tile.moved(place, row, begin))
                 results: list[list[ir.Value]] = []
                 for column in range(tile.columns):
                     loops = tile.moved(place, row, column)
                     own = {operand: loaded.element(row, column) for operand, loaded in tiles.items()}
                     starts = [self.start(output, loops) for output in range(self.outputs)]
-                    results.append(self.iteration(loops, starts, len(self.end.operands), own))
+                    of_body = known[column] if known else None
+                    results.append(self.iteration(loops, starts, len(self.end.operands), own, of_body))
                 self._store_row(results, tile.moved(place, row, 0))
 
     def _store_row(self, results: Sequence[Sequence[ir.Value]], loops: dict[int, ir.Value]) -> None:

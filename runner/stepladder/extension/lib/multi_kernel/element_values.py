@@ -132,6 +132,7 @@ class ElementValues:
         so_far: Sequence[ir.Value | None],
         count: int | None = None,
         loaded: Mapping[int, ir.Value] | None = None,
+        known: Mapping[ir.Value, ir.Value] | None = None,
     ) -> list[ir.Value]:
         """Returns what the body yields in an iteration.
 
@@ -140,8 +141,9 @@ class ElementValues:
             so_far: the results so far.
             count: how many of the values are returned; all without it.
             loaded: elements of operands, by their index.
+            known: values of the body, by those of the body.
         """
-        values = self.computed(loops, so_far, loaded or {})
+        values = self.computed(loops, so_far, loaded or {}, known)
         return [values.get(value, value) for value in self.end.operands][:count]
 
     def folded(
@@ -160,15 +162,19 @@ class ElementValues:
         ]
 
     def computed(
-        self, loops: dict[int, ir.Value], so_far: Sequence[ir.Value | None], loaded: Mapping[int, ir.Value]
+        self,
+        loops: dict[int, ir.Value],
+        so_far: Sequence[ir.Value | None],
+        loaded: Mapping[int, ir.Value],
+        known: Mapping[ir.Value, ir.Value] | None = None,
     ) -> dict[ir.Value, ir.Value]:
         """Returns the values of the body in an iteration, by those of the body; without `so_far`, not those that depend
         on it. Elements that are not `loaded` are.
 
         Args:
-            loops, so_far, loaded: as for `iteration`.
+            loops, so_far, loaded, known: as for `iteration`.
         """
-        values: dict[ir.Value, ir.Value] = {}
+        values: dict[ir.Value, ir.Value] = dict(known or {})
         for number, argument in enumerate(self.body.arguments):
             if number >= self.inputs:
                 start = so_far[number - self.inputs]
