@@ -48,6 +48,11 @@ def elementwise_kernels_table() -> str:
     return _kernels("elementwise_kernels", {"own": "own, us", "pytorch": "eager, us"}, "operand")
 
 
+def concatenations_table() -> str:
+    """Returns the time of concatenations beside PyTorch in eager mode."""
+    return _kernels("concatenations", {"own": "own, us", "pytorch": "eager, us"}, "result")
+
+
 def reductions_table() -> str:
     """Returns the time of reductions with few results, beside PyTorch in eager mode."""
     return _kernels("reductions", {"own": "own, us", "pytorch": "eager, us"}, "function")
@@ -87,6 +92,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "rows": rows_table,
     "elements": elements_table,
     "elementwise kernels": elementwise_kernels_table,
+    "concatenations": concatenations_table,
     "reductions": reductions_table,
     "convolutions": convolutions_table,
     "drawn ops": drawn_ops_table,
