@@ -6,15 +6,15 @@
 // RUN:   --split-input-file --verify-diagnostics | FileCheck %s
 
 // CHECK-DAG: [[of_two:#.+]] = affine_map<(d0) -> ((d0 floordiv 128) mod 2)>
-// CHECK-DAG: [[of_three:#.+]] = affine_map<(d0) -> ((d0 floordiv 128) mod 3)>
+// CHECK-DAG: [[of_four:#.+]] = affine_map<(d0) -> ((d0 floordiv 128) mod 4)>
 // CHECK-LABEL: func.func @two_tiles(
 // CHECK: [[keys:%.+]] = memref.alloc() {keys} : memref<2x16x8xf16, #gpu.address_space<workgroup>>
-// CHECK: [[values:%.+]] = memref.alloc() {values} : memref<3x16x8xf16, #gpu.address_space<workgroup>>
+// CHECK: [[values:%.+]] = memref.alloc() {values} : memref<4x16x8xf16, #gpu.address_space<workgroup>>
 // CHECK: nvgpu.device_async_copy %k[%c0, %c0]
 // CHECK-NEXT: nvgpu.device_async_copy %v[%c0, %c0]
 // CHECK-NEXT: nvvm.cp.async.commit.group
 // CHECK-NEXT: scf.for [[i:%.+]] = %c0 to %end step %c128
-// CHECK: affine.apply [[of_three]]([[i]])
+// CHECK: affine.apply [[of_four]]([[i]])
 // CHECK: [[place:%.+]] = affine.apply [[of_two]]([[i]])
 // CHECK: [[own:%.+]] = memref.subview [[keys]][[[place]], 0, 0]
 // CHECK-NEXT: nvvm.cp.async.wait.group 0

@@ -5,13 +5,13 @@
 // RUN: %stepladder-opt %s --pipeline %transforms/functions/attention.mlir --step decouple_warpgroups \
 // RUN:   --split-input-file --verify-diagnostics | FileCheck %s
 
-// CHECK-DAG: [[phase:#.+]] = affine_map<()[s0] -> (((s0 floordiv 16) floordiv 3) mod 2)>
-// CHECK-DAG: [[own:#.+]] = affine_map<()[s0] -> ((s0 floordiv 16) mod 3)>
-// CHECK-DAG: [[following:#.+]] = affine_map<()[s0] -> (s0 floordiv 16 - ((s0 floordiv 16 + 1) floordiv 3) * 3 + 1)>
+// CHECK-DAG: [[phase:#.+]] = affine_map<()[s0] -> (((s0 floordiv 16) floordiv 4) mod 2)>
+// CHECK-DAG: [[own:#.+]] = affine_map<()[s0] -> ((s0 floordiv 16) mod 4)>
+// CHECK-DAG: [[following:#.+]] = affine_map<()[s0] -> (s0 floordiv 16 - ((s0 floordiv 16 + 1) floordiv 4) * 4 + 1)>
 // CHECK-LABEL: func.func @half_an_iteration(
-// CHECK: [[full:%.+]] = nvgpu.mbarrier.create -> <memorySpace = #gpu.address_space<workgroup>, num_barriers = 3>
+// CHECK: [[full:%.+]] = nvgpu.mbarrier.create -> <memorySpace = #gpu.address_space<workgroup>, num_barriers = 4>
 // CHECK: scf.if
-// CHECK-COUNT-3: nvgpu.mbarrier.init [[full]][{{.*}}], %c256
+// CHECK-COUNT-4: nvgpu.mbarrier.init [[full]][{{.*}}], %c256
 // CHECK: gpu.barrier
 // CHECK-NEXT: nvvm.cp.async.wait.group 0
 // CHECK-NEXT: nvvm.fence.proxy

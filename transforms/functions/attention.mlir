@@ -7,7 +7,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @attention(%module: !transform.any_op {transform.consumed})
       attributes {whole_function, derived = {
         // At most, for heads of 128 elements: the tiles of queries, keys and values.
-        shared_bytes = "256 * (128 + 5 * 128)"}} {
+        shared_bytes = "256 * (128 + 6 * 128)"}} {
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
     %dependent_launch = transform.tune.knob<"dependent_launch"> = false from options = [false, true]

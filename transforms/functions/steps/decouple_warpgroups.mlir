@@ -4,7 +4,8 @@
 // during which the tensor cores idle. An mbarrier per stage signals that all threads have copied their part of a tile.
 // A thread arrives at it in the previous iteration, during the products with the values, and waits at the start of the
 // iteration. Another warpgroup may still be multiplying by the values of the previous iteration, so that these have
-// three stages. The copies begin after the products of queries and keys, which the tensor cores compute meanwhile.
+// more than two stages: four, since the remainder by three takes many instructions. The copies begin after the products
+// of queries and keys, which the tensor cores compute meanwhile.
 //
 // Source: FlashAttention-3 (Shah et al., 2024), where a producer warp and mbarriers separate the warpgroups.
 //

@@ -13,7 +13,8 @@ from stepladder.mlir.traverse import walk
 
 # Ops of a thread before others may read its copies.
 _ARRIVED = ("nvvm.cp.async.wait.group", "nvvm.fence.proxy")
-_STAGES = 3
+# Three would do, but the remainder by a power of two is one instruction.
+_STAGES = 4
 
 
 class DecoupleWarpgroups(Tc.Operation, name="decouple_warpgroups"):
