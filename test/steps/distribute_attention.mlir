@@ -121,6 +121,89 @@ func.func @causal(%q: tensor<2x256x64xbf16>, %k: tensor<2x256x64xbf16>, %v: tens
 
 // -----
 
+// 100 queries and 200 keys, in tiles of 128: rows beyond them are copied as zeros, from the last row's address. The scores
+// of the last tile are minus infinity beyond the last key, and rows of the result beyond the last query are not stored.
+//
+// CHECK-LABEL: func.func @edges(
+// CHECK: gpu.launch blocks({{.*}} in ({{.*}} = %c2, {{.*}}
+// CHECK: [[row:%.+]] = arith.minui %{{.*}}, %c99
+// CHECK: [[count:%.+]] = arith.select %{{.*}}, %c8, %c0
+// CHECK: nvgpu.device_async_copy {{.*}}, [[row]], {{.*}}, 8, [[count]] {bypassL1} : memref<2x100x64xf16>
+// CHECK: scf.for [[key:%.+]] = %c0 to %c200 step %c128
+// CHECK: arith.minui %{{.*}}, %c199
+// CHECK: [[last:%.+]] = affine.apply #{{.*}}()[[[key]]]
+// CHECK: [[whole:%.+]] = arith.cmpi ult, [[last]], %c200
+// CHECK: scf.if [[whole]]
+// CHECK-NOT: arith.select
+// CHECK: else
+// CHECK: arith.select %{{.*}}, %{{.*}}, %cst{{.*}} : f32
+// CHECK: arith.maxnumf
+// CHECK: arith.divf
+// CHECK: [[inside:%.+]] = arith.cmpi ult, %{{.*}}, %c100
+// CHECK: scf.if [[inside]]
+// CHECK: vector.store {{.*}} : memref<2x100x64xf16>, vector<2xf16>
+// CHECK: // -----
+#all = affine_map<(h, t, s) -> (h, t, s)>
+#rows = affine_map<(h, t, s) -> (h, t)>
+#q = affine_map<(h, t, s, d) -> (h, t, d)>
+#k = affine_map<(h, t, s, d) -> (h, s, d)>
+#s = affine_map<(h, t, s, d) -> (h, t, s)>
+#v = affine_map<(h, t, d, s) -> (h, s, d)>
+#p = affine_map<(h, t, d, s) -> (h, t, s)>
+#o = affine_map<(h, t, d, s) -> (h, t, d)>
+func.func @edges(%q: tensor<2x100x64xf16>, %k: tensor<2x200x64xf16>, %v: tensor<2x200x64xf16>) -> tensor<2x100x64xf16> {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<2x100x200xf32>
+  %1 = linalg.fill ins(%zero : f32) outs(%0 : tensor<2x100x200xf32>) -> tensor<2x100x200xf32>
+  %scores = linalg.contract indexing_maps = [#q, #k, #s] ins(%q, %k : tensor<2x100x64xf16>, tensor<2x200x64xf16>)
+    outs(%1 : tensor<2x100x200xf32>) -> tensor<2x100x200xf32>
+  %low = arith.constant 0xFF800000 : f32
+  %2 = tensor.empty() : tensor<2x100xf32>
+  %lows = linalg.fill ins(%low : f32) outs(%2 : tensor<2x100xf32>) -> tensor<2x100xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%2 : tensor<2x100xf32>) -> tensor<2x100xf32>
+  %maxima = linalg.generic {indexing_maps = [#all, #rows], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%scores : tensor<2x100x200xf32>) outs(%lows : tensor<2x100xf32>) {
+  ^bb0(%x: f32, %m: f32):
+    %new = arith.maximumf %x, %m : f32
+    linalg.yield %new : f32
+  } -> tensor<2x100xf32>
+  %powers = linalg.generic {indexing_maps = [#all, #rows, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%scores, %maxima : tensor<2x100x200xf32>, tensor<2x100xf32>) outs(%0 : tensor<2x100x200xf32>) {
+  ^bb0(%x: f32, %m: f32, %out: f32):
+    %d = arith.subf %x, %m : f32
+    %e = math.exp %d : f32
+    linalg.yield %e : f32
+  } -> tensor<2x100x200xf32>
+  %sums = linalg.generic {indexing_maps = [#all, #rows], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%powers : tensor<2x100x200xf32>) outs(%zeros : tensor<2x100xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    %new = arith.addf %x, %out : f32
+    linalg.yield %new : f32
+  } -> tensor<2x100xf32>
+  %narrow = tensor.empty() : tensor<2x100x200xf16>
+  %weights = linalg.generic {indexing_maps = [#all, #rows, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%powers, %sums : tensor<2x100x200xf32>, tensor<2x100xf32>) outs(%narrow : tensor<2x100x200xf16>) {
+  ^bb0(%x: f32, %s: f32, %out: f16):
+    %w = arith.divf %x, %s : f32
+    %r = arith.truncf %w : f32 to f16
+    linalg.yield %r : f16
+  } -> tensor<2x100x200xf16>
+  %3 = tensor.empty() : tensor<2x100x64xf32>
+  %4 = linalg.fill ins(%zero : f32) outs(%3 : tensor<2x100x64xf32>) -> tensor<2x100x64xf32>
+  %wide = linalg.contract indexing_maps = [#p, #v, #o] ins(%weights, %v : tensor<2x100x200xf16>, tensor<2x200x64xf16>)
+    outs(%4 : tensor<2x100x64xf32>) -> tensor<2x100x64xf32>
+  %5 = tensor.empty() : tensor<2x100x64xf16>
+  %y = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%wide : tensor<2x100x64xf32>) outs(%5 : tensor<2x100x64xf16>) {
+  ^bb0(%x: f32, %out: f16):
+    %r = arith.truncf %x : f32 to f16
+    linalg.yield %r : f16
+  } -> tensor<2x100x64xf16>
+  return %y : tensor<2x100x64xf16>
+}
+
+// -----
+
 // expected-error@+1 {{tc.distribute_attention: expected the products of an attention, found none}}
 func.func @no_product(%x: tensor<4x4xf16>) -> tensor<4x4xf16> {
   return %x : tensor<4x4xf16>

@@ -1,6 +1,5 @@
 // Products of queries and keys, their softmax and the product with the values become one function, with the views
-// between them and the rounding of the result. An attention whose weights are read elsewhere stays, and so do one in f32
-// and one whose queries are no multiple of a block's.
+// between them and the rounding of the result.
 //
 // RUN: %stepladder-opt %s --pipeline %transforms/functions/functions.mlir --step outline_attention --set attention=true \
 // RUN:   --split-input-file | FileCheck %s

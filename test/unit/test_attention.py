@@ -108,8 +108,9 @@ def is_outlined(text: str) -> bool:
         attention(),
         attention(256, 384, 128, "bf16", _CAUSAL),
         attention(mask=_ADDED),
+        attention(1, 131),
     ],
-    ids=["plain", "causal", "added mask"],
+    ids=["plain", "causal", "added mask", "odd extents"],
 )
 def test_attention_is_outlined(text: str) -> None:
     assert is_outlined(text)
@@ -118,8 +119,6 @@ def test_attention_is_outlined(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        attention(64),
-        attention(keys=192),
         attention(keys=128),
         attention(depth=32),
         attention(element="f32"),
@@ -128,8 +127,6 @@ def test_attention_is_outlined(text: str) -> None:
         with_wide_weights(),
     ],
     ids=[
-        "few queries",
-        "keys",
         "one tile of keys",
         "short heads",
         "f32",
@@ -184,6 +181,30 @@ def test_numbers(device: str | int, element: str, depth: int, mask: str, math: s
     # Weights are rounded, and the result: half of a last bit each.
     assert np.nanmax(abs(got - wanted)) <= abs(wanted[~np.isnan(wanted)]).max() * float(ml_dtypes.finfo(dtype).eps)
     assert (np.isnan(got) == np.isnan(wanted)).all()
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "mask", "math"),
+    [
+        (100, 200, _PLAIN, "fast"),
+        (130, 257, _CAUSAL, "fast"),
+        (77, 197, _ADDED, "fast"),
+        (300, 130, _CAUSAL, "libdevice"),
+    ],
+    ids=["plain", "causal", "added mask", "more queries than keys"],
+)
+@pytest.mark.parametrize("device", ["emulator", pytest.param(0, marks=pytest.mark.gpu, id="GPU")])
+def test_tiles_beyond_queries_and_keys(device: str | int, queries: int, keys: int, mask: str, math: str) -> None:
+    """What is there is neither read nor written: no finding of the emulator, and the numbers of the others."""
+    text = attention(queries, keys, mask=mask)
+    function = stepladder.compile(text, target="sm_90a", device=device, math=math, attention=True)
+    assert [launch.stage for launch in function.manifest.launches] == ["f_attention_0"]
+    generator = np.random.default_rng(0)
+    shapes = (2, queries, 64), (keys, 64), (keys, 64)
+    arrays = [(2 * generator.standard_normal(shape)).astype(np.float16) for shape in shapes]
+    arrays.append(generator.standard_normal((queries, keys), np.float32))
+    wanted = expected(arrays, mask == _CAUSAL, mask == _ADDED)
+    assert abs(np.asarray(function(*arrays)) - wanted).max() <= abs(wanted).max() * np.finfo(np.float16).eps
 
 
 @pytest.mark.usefixtures("needs_ptxas")
@@ -248,7 +269,7 @@ def test_each_step_on_the_emulator() -> None:
     reports: list[StepReport] = []
     with mlir_context():
         request = Request(pipeline_file("functions"), {"attention": True})
-        text = stage_texts(run_pipeline(attention(128, 256, mask=_CAUSAL), "attention.mlir", request))["f_attention_0"]
+        text = stage_texts(run_pipeline(attention(100, 200, mask=_CAUSAL), "attention.mlir", request))["f_attention_0"]
         check_function_steps(text, "attention.mlir", Request(pipeline_file("attention")), reports.append)
     assert [report.step for report in reports][:5] == [
         "input",

@@ -17,7 +17,7 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @outline_attention(%module: !transform.any_op {transform.readonly}) {
-    "tc.outline_attention"(%module) {rows = 128 : i64, columns = 128 : i64} : (!transform.any_op) -> ()
+    "tc.outline_attention"(%module) {columns = 128 : i64} : (!transform.any_op) -> ()
     transform.yield
   }
 }

@@ -1,6 +1,6 @@
 """`tc.distribute_attention`: maps an attention to blocks and warpgroups, with scores in registers."""
 
-from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.multi_kernel.attention import find_last
 from stepladder.extension.lib.multi_kernel.attention_kernel import AttentionKernel
 from stepladder.extension.lib.multi_kernel.stages import STARTS, one_function
@@ -18,8 +18,10 @@ class DistributeAttention(Tc.Operation, name="distribute_attention"):
     Attributes: `columns`, `warpgroups`; `fast`, 1 where exponentials are approximated, and tiles of keys left out that
     a causal mask hides from all queries of a block.
 
-    Operands: a handle to a module with one function that returns an attention. Refuses other functions, and queries and
-    keys that tiles do not divide.
+    Tiles may extend beyond the queries and keys: what is copied there is zero, logits are minus infinity, and results
+    are not stored.
+
+    Operands: a handle to a module with one function that returns an attention. Refuses other functions.
     """
 
     target: Handle
@@ -34,11 +36,6 @@ def distribute_attention(payload: ir.Operation, op: DistributeAttention, rewrite
     body = one_function(payload).regions[0].blocks[0]
     attention = find_last(body)
     last = attention.ops[-1]
-    keys, rows = op.columns.value, 64 * op.warpgroups.value
-    if attention.shape[-2] % rows or attention.shape[-1] % keys:
-        raise Refusal(
-            last, f"{attention.shape[-2]} queries and {attention.shape[-1]} keys in tiles of {rows} and {keys}"
-        )
     inside = {result for item in attention.ops for result in item.results}
     with ir.InsertionPoint(last), last.location:
         tensors = dict.fromkeys(
@@ -51,7 +48,7 @@ def distribute_attention(payload: ir.Operation, op: DistributeAttention, rewrite
         type_ = ir.RankedTensorType(attention.result.value.type)
         result = memref.alloc(ir.MemRefType.get(type_.shape, type_.element_type), [], [])
         AttentionKernel(
-            attention, buffers, result, keys=keys, warpgroups=op.warpgroups.value, fast=bool(op.fast.value)
+            attention, buffers, result, keys=op.columns.value, warpgroups=op.warpgroups.value, fast=bool(op.fast.value)
         ).write()
         tensor = bufferization.to_tensor(type_, result, restrict=True)
     rewriter.replace_op(last, [tensor])

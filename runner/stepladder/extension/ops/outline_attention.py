@@ -16,15 +16,13 @@ class OutlineAttention(Tc.Operation, name="outline_attention"):
     An attention as JAX writes it is moved too, and gets the form of others there: products in f32, fused elementwise
     ops.
 
-    Attributes: `rows`, `columns`: queries of a block of the kernel, and keys of its tiles.
+    Attributes: `columns`: keys of a tile of the kernel.
 
     Operands: a handle to a module with one public function. Other products are left as they are, and so is an attention
-    whose queries or keys are no multiples of `rows` and `columns`, or whose keys are a single tile: its kernel has no
-    next tiles to copy while it multiplies these.
+    whose keys are a single tile: its kernel has no next tiles to copy while it multiplies these.
     """
 
     target: Handle
-    rows: ir.IntegerAttr
     columns: ir.IntegerAttr
 
 
@@ -43,9 +41,9 @@ def outline_attention(payload: ir.Operation, op: OutlineAttention, rewriter: Rew
 
 
 def _has_tiles(attention: Attention, op: OutlineAttention) -> bool:
-    """Returns whether the kernel's blocks and tiles divide queries and keys, of which there are several tiles."""
+    """Returns whether there are queries, and several tiles of keys."""
     queries, keys = attention.shape[-2:]
-    return queries % op.rows.value == 0 and keys % op.columns.value == 0 and keys > op.columns.value
+    return queries > 0 and keys > op.columns.value
 
 
 def _is_attention(ops: list[ir.Operation], op: OutlineAttention) -> bool:

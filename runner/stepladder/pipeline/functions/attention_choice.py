@@ -47,7 +47,7 @@ def _of_one(attention: Attention, on: Gpu, *, skips: bool) -> float:
     """Returns the estimated microseconds of one kernel: of the tiles that the busiest multiprocessor multiplies."""
     *outer, queries, keys = attention.shape
     depth = ir.RankedTensorType(attention.queries.value.type).shape[-1]
-    heads, blocks, tiles = math.prod(outer), queries // _TILE, keys // _TILE
+    heads, blocks, tiles = math.prod(outer), -(-queries // _TILE), -(-keys // _TILE)
     waves = math.ceil(heads * blocks / on.multiprocessors)
     most = waves * tiles
     if skips and has_causal_mask(attention):

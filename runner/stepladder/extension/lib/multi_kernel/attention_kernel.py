@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stepladder.extension.lib import memory, tma, vectors, warpgroup_ops
-from stepladder.extension.lib.arithmetic import apply, constant, digits, index, integer
-from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.arithmetic import apply, constant, digits, index, integer, less_than
+from stepladder.extension.lib.control_flow import create_if_below, operations_of
 from stepladder.extension.lib.element_bodies import create_forall
 from stepladder.extension.lib.epilogues.scalar_ops import approximated
 from stepladder.extension.lib.multi_kernel.attention import COLUMN, DEPTH, ROW, Attention, Operand
@@ -85,16 +86,17 @@ class AttentionKernel:
         self.element = ir.MemRefType(result.type).element_type
         self.f32 = ir.F32Type.get()
         self.is_causal = has_causal_mask(attention)
+        *_, self.query_count, self.key_count = attention.shape
+        self.has_edge = self.key_count % keys != 0
 
     def write(self) -> None:
         """Creates the loops at the insertion point."""
-        *outer, queries, _ = self.attention.shape
-        count = math.prod(outer)
-        block = create_forall(count * queries // self.rows, "block")
+        count = math.prod(self.attention.shape[:-2])
+        blocks = -(-self.query_count // self.rows)  # of a head
+        block = create_forall(count * blocks, "block")
         with ir.InsertionPoint(operations_of(block.owner)[-1]):
             # Queries that attend to most keys come first: the last blocks are short.
-            last = queries // self.rows - 1
-            first = apply(lambda b: (last - ir.AffineExpr.get_floor_div(b, count)) * self.rows, block)
+            first = apply(lambda b: (blocks - 1 - ir.AffineExpr.get_floor_div(b, count)) * self.rows, block)
             head = apply(lambda b: ir.AffineExpr.get_mod(b, count), block)
             self.head, self.first = head, first
             self.logits = Logits(self.attention, self.buffers, head)
@@ -152,16 +154,15 @@ class AttentionKernel:
 
     def _end(self) -> ir.Value:
         """Returns the end of the keys that queries of the block attend to."""
-        count = self.attention.shape[-1]
         if not (self.is_causal and self.fast):
-            return index(count)
+            return index(self.key_count)
         end = apply(
             lambda q: ir.AffineExpr.get_floor_div(q + (self.rows + self.keys - 1), self.keys) * self.keys, self.first
         )
-        return arith.minsi(end, index(count))
+        return arith.minsi(end, index(self.key_count))
 
     def _copy(self, tile: Tile, begin: ir.Value) -> None:
-        """Begins to copy a tile: 16 bytes a thread and copy, in the order of memory."""
+        """Begins to copy a tile: 16 bytes a thread and copy, in the order of memory; rows beyond the tensor are 0."""
         width = _CHUNK // types.byte_width(self.element)
         per_row = tile.depth // width
         step = self.warpgroups * WARPGROUP // per_row
@@ -176,8 +177,24 @@ class AttentionKernel:
         to = apply(lambda c: c * width, swizzled_chunk)
         for number in range(tile.rows // step):
             place = apply(lambda r, n=number: r + n * step, row) if number else row
-            source = self._address(tile.operand, {tile.axis: arith.addi(begin, place), DEPTH: column})
-            nvgpu.device_async_copy(tile.shared_buffer, [box, place, to], tile.buffer, source, width, bypass_l1=True)
+            source_row, filled = arith.addi(begin, place), None
+            extent = {ROW: self.query_count, COLUMN: self.key_count}[tile.axis]
+            if extent % tile.rows:
+                inside = less_than(source_row, index(extent))
+                source_row, filled = (
+                    arith.minui(source_row, index(extent - 1)),
+                    arith.select(inside, index(width), index(0)),
+                )
+            source = self._address(tile.operand, {tile.axis: source_row, DEPTH: column})
+            nvgpu.device_async_copy(
+                tile.shared_buffer,
+                [box, place, to],
+                tile.buffer,
+                source,
+                width,
+                src_elements=filled,
+                bypass_l1=True,
+            )
 
     def _address(self, operand: Operand, place: Mapping[int, ir.Value]) -> list[ir.Value]:
         """Returns the indices of an element of a tensor."""
@@ -212,30 +229,46 @@ class AttentionKernel:
         ]
 
     def _logits(self, scores: list[list[list[ir.Value]]], key: ir.Value) -> list[list[list[ir.Value]]]:
-        """Returns what elementwise ops make of scores."""
-        if not self.is_causal:
+        """Returns what elementwise ops make of scores; of keys beyond the last one minus infinity."""
+        conditions = []
+        if self.has_edge:
+            conditions.append(less_than(apply(lambda k: k + (self.keys - 1), key), index(self.key_count)))
+        if self.is_causal:
+            # Queries of the block attend to all keys before its first one.
+            before = apply(lambda k: k + (self.keys - 1), key)
+            conditions.append(arith.cmpi(arith.CmpIPredicate.ule, before, self.first))
+        if not conditions:
             return self._evaluated(scores, key, visible=False)
-        # Queries of the block attend to all keys before its first one.
-        before = apply(lambda k: k + (self.keys - 1), key)
-        is_visible = arith.cmpi(arith.CmpIPredicate.ule, before, self.first)
         count = len(scores) * _HALVES * 2
-        branch = scf.IfOp(is_visible, [self.f32] * count, has_else=True)
-        for block, visible in ((branch.then_block, True), (branch.else_block, False)):
+        branch = scf.IfOp(functools.reduce(arith.andi, conditions), [self.f32] * count, has_else=True)
+        for block, is_whole in ((branch.then_block, True), (branch.else_block, False)):
             with ir.InsertionPoint(block):
-                logits = self._evaluated(scores, key, visible=visible)
+                logits = self._evaluated(scores, key, visible=self.is_causal and is_whole, at_edge=not is_whole)
                 scf.yield_([value for matrix in logits for half in matrix for value in half])
         values = iter(branch.results_)
         return [[[next(values) for _ in (0, 1)] for _ in range(_HALVES)] for _ in scores]
 
     def _evaluated(
-        self, scores: list[list[list[ir.Value]]], key: ir.Value, *, visible: bool
+        self, scores: list[list[list[ir.Value]]], key: ir.Value, *, visible: bool, at_edge: bool = False
     ) -> list[list[list[ir.Value]]]:
         rows = [arith.addi(self.first, apply(lambda r, n=half: r + n * _MATRIX, self.row)) for half in range(_HALVES)]
+        if self.query_count % self.rows:
+            rows = [arith.minui(row, index(self.query_count - 1)) for row in rows]
         column = arith.addi(key, self.column)
         logits = []
         for matrix, halves in enumerate(scores):
             at = apply(lambda c, n=matrix * _MATRIX: c + n, column)
-            logits.append([self.logits.of(pair, row, at, visible=visible) for pair, row in zip(halves, rows)])
+            if not (at_edge and self.has_edge):
+                logits.append([self.logits.of(pair, row, at, visible=visible) for pair, row in zip(halves, rows)])
+                continue
+            # What hides keys reads no element beyond the last one.
+            inside = [less_than(place, index(self.key_count)) for place in (at, apply(lambda c: c + 1, at))]
+            last = arith.minui(at, index(self.key_count - 1 - (self.key_count + 1) % 2))
+            pairs = [self.logits.of(pair, row, last, visible=visible) for pair, row in zip(halves, rows)]
+            lowest = constant(self.f32, float("-inf"))
+            logits.append(
+                [[arith.select(is_in, value, lowest) for is_in, value in zip(inside, pair)] for pair in pairs]
+            )
         return logits
 
     def _softmax(
@@ -320,13 +353,15 @@ class AttentionKernel:
         one = constant(self.f32, 1.0)
         factors = [arith.divf(one, over_lanes(total, arith.addf)) for total in sums]
         pair = ir.VectorType.get([2], self.element)
-        for matrix, halves in enumerate(self._elements(result, columns)):
-            column = apply(lambda c, n=matrix * _MATRIX: c + n, self.column)
-            for half, values in enumerate(halves):
-                wide = pair_of([arith.mulf(value, factors[half]) for value in values])
-                row = arith.addi(self.first, apply(lambda r, n=half: r + n * _MATRIX, self.row))
-                address = self._address(self.attention.result, {ROW: row, DEPTH: column})
-                memory.store_vector(arith.truncf(pair, wide), self.result, *address)
+        elements = self._elements(result, columns)
+        for half, factor in enumerate(factors):
+            row = arith.addi(self.first, apply(lambda r, n=half: r + n * _MATRIX, self.row))
+            with create_if_below(row, index(self.query_count) if self.query_count % self.rows else None):
+                for matrix, halves in enumerate(elements):
+                    column = apply(lambda c, n=matrix * _MATRIX: c + n, self.column)
+                    wide = pair_of([arith.mulf(value, factor) for value in halves[half]])
+                    address = self._address(self.attention.result, {ROW: row, DEPTH: column})
+                    memory.store_vector(arith.truncf(pair, wide), self.result, *address)
 
 
 def _created(name: str, *operands: ir.Value) -> ir.Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stepladder.extension.lib.arithmetic import apply, digits, integer
+from stepladder.extension.lib.arithmetic import apply, digits, index, integer
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.element_bodies import has_vectors, load
 from stepladder.extension.lib.element_ops import repeated
@@ -106,13 +106,22 @@ def _neighbours(column: ir.Value) -> ir.Value:
 def _loaded(buffer: ir.Value, axes: Sequence[int], loops: Sequence[ir.Value]) -> ir.Value:
     """Returns two elements of a buffer, given the loops along its axes and their indices; the last is the column's."""
     last = len(loops) - 1
-    place = [loops[axis] for axis in axes]
+    indices = [loops[axis] for axis in axes]
     if last not in axes:
-        return repeated(load(buffer, place), _PAIR)
+        return repeated(load(buffer, indices), _PAIR)
     if axes[-1] == last and list(axes).count(last) == 1 and has_vectors(buffer, _PAIR):
-        return load_vector(ir.VectorType.get([_PAIR], ir.MemRefType(buffer.type).element_type), buffer, *place)
-    following = [apply(lambda c: c + 1, loops[axis]) if axis == last else loops[axis] for axis in axes]
-    return pair_of([load(buffer, place), load(buffer, following)])
+        return load_vector(ir.VectorType.get([_PAIR], ir.MemRefType(buffer.type).element_type), buffer, *indices)
+    following = [
+        _following(loops[axis], ir.MemRefType(buffer.type).shape[place]) if axis == last else loops[axis]
+        for place, axis in enumerate(axes)
+    ]
+    return pair_of([load(buffer, indices), load(buffer, following)])
+
+
+def _following(column: ir.Value, extent: int) -> ir.Value:
+    """Returns the index of the next column; of an odd number of columns, the last one follows itself."""
+    following = apply(lambda c: c + 1, column)
+    return arith.minui(following, index(extent - 1)) if extent % 2 else following
 
 
 def has_causal_mask(attention: Attention) -> bool:
