@@ -38,34 +38,29 @@ START = (
     f"import sys; sys.path.append({os.path.dirname(os.path.abspath(__file__))!r}); "
     "from {} import {} as program; sys.exit(program())"
 )
-MODULES = (
-    "filecheck.main",
-    "stepladder.cli.opt",
-    "stepladder.cli.main",
-    "stepladder.extension",
-    "stepladder.pipeline.run",
-    "numpy",
-)
-DIALECTS = ("arith", "func", "gpu", "linalg", "llvm", "memref", "nvgpu", "nvvm", "scf", "vector")
+PACKAGES = ("cli", "emulator", "extension", "payload", "pipeline", "runtime", "verify")
+BACK_ENDS = ("llvm_backend", "spirv_backend")  # run in processes of their own
 
 
 def preload() -> bool:
-    """Imports what most commands import, and loads the pipelines.
+    """Imports what commands import, and loads the pipelines.
 
     Returns:
         Whether a forked process can use it: threads other than the one that forks are missing there.
     """
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when NumPy is imported
-    for module in MODULES:
-        importlib.import_module(module)
-    commands = importlib.import_module("stepladder.cli.commands")
-    for command in pkgutil.iter_modules(commands.__path__):
-        importlib.import_module(f"{commands.__name__}.{command.name}")
-    for dialect in DIALECTS:
-        importlib.import_module(f"torch_mlir.dialects.{dialect}")
+    importlib.import_module("filecheck.main")
+    importlib.import_module("numpy.ma")  # NumPy imports it when it is first used
+    for package in PACKAGES:
+        folder = importlib.import_module(f"stepladder.{package}").__path__
+        for module in pkgutil.walk_packages(folder, f"stepladder.{package}."):
+            if module.name.rpartition(".")[2] not in BACK_ENDS:
+                importlib.import_module(module.name)
+    importlib.import_module("stepladder.mlir.bindings").import_dialects()
     library = importlib.import_module("stepladder.pipeline.library")
     with importlib.import_module("stepladder.pipeline.context").mlir_context():
-        for pipeline in library.pipeline_names():
+        of_functions = (library.transforms_dir() / "functions").glob("*.mlir")
+        for pipeline in (*library.pipeline_names(), *map(str, of_functions)):
             library.load(pipeline)  # which keeps it
     gc.collect()
     gc.freeze()
