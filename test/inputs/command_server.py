@@ -5,7 +5,8 @@ and the parsing of scripts. `command_client.py` sends a command line, its folder
 streams over a Unix socket; a forked process runs the command as `python -m` would, and its exit status goes back. The
 server ends when its standard input ends: with the process that started it.
 
-As a script: command_server.py. Prints the path of its socket when it accepts commands; imports at the first of them.
+As a script: command_server.py [back-end]. Prints the path of its socket when it accepts commands; imports at the first
+of them. With `back-end`, it has LLVM's back end alone, which MLIR's bindings do not share a process with (`back_end`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import socket
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from types import NoneType
 from typing import NoReturn
 
@@ -33,6 +35,7 @@ PROGRAMS = {
     "stepladder-opt": ("stepladder.cli.entry", "stepladder_opt"),
     "FileCheck": ("filecheck.main", "main"),
     "parse": ("script_arguments", "main"),
+    "back-end": ("stepladder.pipeline.codegen.llvm_backend", "main"),
 }
 START = (
     f"import sys; sys.path.append({os.path.dirname(os.path.abspath(__file__))!r}); "
@@ -57,6 +60,8 @@ def preload() -> bool:
             if module.name.rpartition(".")[2] not in BACK_ENDS:
                 importlib.import_module(module.name)
     importlib.import_module("stepladder.mlir.bindings").import_dialects()
+    importlib.import_module("back_end").use()
+    importlib.import_module("back_end").server()
     library = importlib.import_module("stepladder.pipeline.library")
     with importlib.import_module("stepladder.pipeline.context").mlir_context():
         of_functions = (library.transforms_dir() / "functions").glob("*.mlir")
@@ -67,8 +72,20 @@ def preload() -> bool:
     return os.path.isdir("/proc/self/task") and len(os.listdir("/proc/self/task")) == 1
 
 
-def serve(listening: socket.socket) -> tuple[str, list[str]] | None:
+def preload_back_end() -> bool:
+    """Imports LLVM's back end; returns as `preload`."""
+    importlib.import_module(PROGRAMS["back-end"][0])
+    gc.collect()
+    gc.freeze()
+    return len(os.listdir("/proc/self/task")) == 1
+
+
+def serve(listening: socket.socket, preload: Callable[[], bool]) -> tuple[str, list[str]] | None:
     """Accepts commands until standard input ends.
+
+    Args:
+        listening: the socket.
+        preload: called at the first command.
 
     Returns:
         None at the end; in a process that is forked for a command, the program and its arguments.
@@ -124,7 +141,7 @@ def main() -> None:
     listening.bind(path)
     listening.listen(64)
     print(path, flush=True)
-    command = serve(listening)
+    command = serve(listening, preload_back_end if sys.argv[1:] == ["back-end"] else preload)
     if command is None:
         shutil.rmtree(folder)
         return
