@@ -16,6 +16,7 @@ import command_client
 from stepladder.pipeline.codegen import ptx
 
 own_process = ptx.run_back_end
+_processes: list[subprocess.Popen[str]] = []  # their standard inputs stay open
 
 
 @functools.cache
@@ -28,6 +29,7 @@ def server() -> str:
         stdout=subprocess.PIPE,
         text=True,
     )
+    _processes.append(process)
     assert process.stdout
     return process.stdout.readline().strip()
 

@@ -35,6 +35,7 @@ PROGRAMS = {
     "stepladder-opt": ("stepladder.cli.entry", "stepladder_opt"),
     "FileCheck": ("filecheck.main", "main"),
     "parse": ("script_arguments", "main"),
+    "refused": ("expect_refusal", "main"),
     "back-end": ("stepladder.pipeline.codegen.llvm_backend", "main"),
 }
 START = (
@@ -53,6 +54,7 @@ def preload() -> bool:
     """
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when NumPy is imported
     importlib.import_module("filecheck.main")
+    importlib.import_module("expect_refusal")
     importlib.import_module("numpy.ma")  # NumPy imports it when it is first used
     for package in PACKAGES:
         folder = importlib.import_module(f"stepladder.{package}").__path__
@@ -91,27 +93,52 @@ def serve(listening: socket.socket, preload: Callable[[], bool]) -> tuple[str, l
         None at the end; in a process that is forked for a command, the program and its arguments.
     """
     is_preloaded: bool | None = None
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the processes that answer
+    running: dict[int, socket.socket] = {}
+    ended, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     while True:
-        ready, _, _ = select.select([listening, 0], [], [])
-        if listening not in ready:
+        ready, _, _ = select.select([listening, ended, 0], [], [])
+        if ended in ready:
+            os.read(ended, select.PIPE_BUF)
+            _answer(running)
+        if 0 in ready:
             return None
+        if listening not in ready:
+            continue
         connection, _ = listening.accept()
         if is_preloaded is None:
             is_preloaded = preload()
-        if os.fork():
-            connection.close()
+        child = os.fork()
+        if child:
+            running[child] = connection
             continue
+        signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        listening.close()
+        for other in (listening, *running.values()):
+            other.close()
+        os.close(ended)
+        os.close(wake)
         command = _receive(connection)
-        if (child := os.fork()) == 0:
-            if not is_preloaded:
-                os.execv(sys.executable, [sys.executable, "-c", START.format(*PROGRAMS[command[0]]), *command[1]])
-            return command
-        _, status = os.waitpid(child, 0)
-        connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
-        os._exit(0)
+        connection.close()
+        if not is_preloaded:
+            os.execv(sys.executable, [sys.executable, "-c", START.format(*PROGRAMS[command[0]]), *command[1]])
+        return command
+
+
+def _answer(running: dict[int, socket.socket]) -> None:
+    """Sends the exit status of each command that has ended, by its process, to the client; forgets it."""
+    while running:
+        child, status = os.waitpid(-1, os.WNOHANG)
+        if child == 0:
+            return
+        connection = running.pop(child, None)
+        if connection is None:  # LLVM's back end
+            continue
+        with contextlib.suppress(OSError):  # a client that was ended
+            connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+        connection.close()
 
 
 def _receive(connection: socket.socket) -> tuple[str, list[str]]:
