@@ -44,6 +44,7 @@ programs = {
     "%stepladder-opt": f"{run} -m stepladder.cli.opt",
     "%stepladder": f"{run} -m stepladder",
     "FileCheck": f"{shlex.quote(python)} -m filecheck",
+    "%refused": f"{run} {shlex.quote(os.path.join(inputs, 'expect_refusal.py'))}",
 }
 
 # Commands run in processes forked from one that has the imports; `--param direct=1` starts Python for each.
@@ -67,7 +68,6 @@ config.substitutions += [
     ("%transforms", shlex.quote(transforms)),
     ("%payloads", shlex.quote(os.path.join(inputs, "payloads"))),
     ("%inputs", shlex.quote(inputs)),
-    ("%refused", f"{run} {shlex.quote(os.path.join(inputs, 'expect_refusal.py'))}"),
 ]
 
 # A stock mlir-opt, under the name that distributions give it.

@@ -9,23 +9,25 @@ import os
 import sys
 from _socket import AF_UNIX, SCM_RIGHTS, SHUT_WR, SOL_SOCKET, socket
 
-STREAMS = b"".join(stream.to_bytes(4, sys.byteorder) for stream in (0, 1, 2))  # an array of C's int
+STANDARD_STREAMS = (0, 1, 2)
 
 
-def run(path: str, program: str, arguments: list[str]) -> int:
-    """Runs a command with the folder, the environment and the standard streams of this process.
+def run(path: str, program: str, arguments: list[str], streams: tuple[int, ...] = STANDARD_STREAMS) -> int:
+    """Runs a command with the folder and the environment of this process.
 
     Args:
         path: the server's socket.
         program: one of the server's programs.
         arguments: of the program.
+        streams: numbers of the files of its standard streams.
 
     Returns:
         The exit status; below 0, the signal that ended the command.
     """
     connection = socket(AF_UNIX)
     connection.connect(path)
-    connection.sendmsg([b"."], [(SOL_SOCKET, SCM_RIGHTS, STREAMS)])
+    numbers = b"".join(stream.to_bytes(4, sys.byteorder) for stream in streams)  # an array of C's int
+    connection.sendmsg([b"."], [(SOL_SOCKET, SCM_RIGHTS, numbers)])
     connection.sendall(marshal.dumps((program, arguments, os.getcwd(), dict(os.environ))))
     connection.shutdown(SHUT_WR)
     answer = connection.recv(16)

@@ -5,7 +5,8 @@ and the parsing of scripts. `command_client.py` sends a command line, its folder
 streams over a Unix socket; a forked process runs the command as `python -m` would, and its exit status goes back. The
 server ends when its standard input ends: with the process that started it.
 
-As a script: command_server.py. Prints the path of its socket when it accepts commands; imports at the first of them.
+As a script: command_server.py [back-end]. Prints the path of its socket when it accepts commands; imports at the first
+of them. With `back-end`, it has LLVM's back end alone, which MLIR's bindings do not share a process with (`back_end`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import socket
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from types import NoneType
 from typing import NoReturn
 
@@ -33,73 +35,110 @@ PROGRAMS = {
     "stepladder-opt": ("stepladder.cli.entry", "stepladder_opt"),
     "FileCheck": ("filecheck.main", "main"),
     "parse": ("script_arguments", "main"),
+    "refused": ("expect_refusal", "main"),
+    "back-end": ("stepladder.pipeline.codegen.llvm_backend", "main"),
 }
 START = (
     f"import sys; sys.path.append({os.path.dirname(os.path.abspath(__file__))!r}); "
     "from {} import {} as program; sys.exit(program())"
 )
-MODULES = (
-    "filecheck.main",
-    "stepladder.cli.opt",
-    "stepladder.cli.main",
-    "stepladder.extension",
-    "stepladder.pipeline.run",
-    "numpy",
-)
-DIALECTS = ("arith", "func", "gpu", "linalg", "llvm", "memref", "nvgpu", "nvvm", "scf", "vector")
+PACKAGES = ("cli", "emulator", "extension", "payload", "pipeline", "runtime", "verify")
+BACK_ENDS = ("llvm_backend", "spirv_backend")  # run in processes of their own
 
 
 def preload() -> bool:
-    """Imports what most commands import, and loads the pipelines.
+    """Imports what commands import, and loads the pipelines.
 
     Returns:
         Whether a forked process can use it: threads other than the one that forks are missing there.
     """
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when NumPy is imported
-    for module in MODULES:
-        importlib.import_module(module)
-    commands = importlib.import_module("stepladder.cli.commands")
-    for command in pkgutil.iter_modules(commands.__path__):
-        importlib.import_module(f"{commands.__name__}.{command.name}")
-    for dialect in DIALECTS:
-        importlib.import_module(f"torch_mlir.dialects.{dialect}")
+    importlib.import_module("filecheck.main")
+    importlib.import_module("expect_refusal")
+    importlib.import_module("numpy.ma")  # NumPy imports it when it is first used
+    for package in PACKAGES:
+        folder = importlib.import_module(f"stepladder.{package}").__path__
+        for module in pkgutil.walk_packages(folder, f"stepladder.{package}."):
+            if module.name.rpartition(".")[2] not in BACK_ENDS:
+                importlib.import_module(module.name)
+    importlib.import_module("stepladder.mlir.bindings").import_dialects()
+    importlib.import_module("back_end").use()
+    importlib.import_module("back_end").server()
     library = importlib.import_module("stepladder.pipeline.library")
     with importlib.import_module("stepladder.pipeline.context").mlir_context():
-        for pipeline in library.pipeline_names():
+        of_functions = (library.transforms_dir() / "functions").glob("*.mlir")
+        for pipeline in (*library.pipeline_names(), *map(str, of_functions)):
             library.load(pipeline)  # which keeps it
     gc.collect()
     gc.freeze()
     return os.path.isdir("/proc/self/task") and len(os.listdir("/proc/self/task")) == 1
 
 
-def serve(listening: socket.socket) -> tuple[str, list[str]] | None:
+def preload_back_end() -> bool:
+    """Imports LLVM's back end; returns as `preload`."""
+    importlib.import_module(PROGRAMS["back-end"][0])
+    gc.collect()
+    gc.freeze()
+    return len(os.listdir("/proc/self/task")) == 1
+
+
+def serve(listening: socket.socket, preload: Callable[[], bool]) -> tuple[str, list[str]] | None:
     """Accepts commands until standard input ends.
+
+    Args:
+        listening: the socket.
+        preload: called at the first command.
 
     Returns:
         None at the end; in a process that is forked for a command, the program and its arguments.
     """
     is_preloaded: bool | None = None
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the processes that answer
+    running: dict[int, socket.socket] = {}
+    ended, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     while True:
-        ready, _, _ = select.select([listening, 0], [], [])
-        if listening not in ready:
+        ready, _, _ = select.select([listening, ended, 0], [], [])
+        if ended in ready:
+            os.read(ended, select.PIPE_BUF)
+            _answer(running)
+        if 0 in ready:
             return None
+        if listening not in ready:
+            continue
         connection, _ = listening.accept()
         if is_preloaded is None:
             is_preloaded = preload()
-        if os.fork():
-            connection.close()
+        child = os.fork()
+        if child:
+            running[child] = connection
             continue
+        signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        listening.close()
+        for other in (listening, *running.values()):
+            other.close()
+        os.close(ended)
+        os.close(wake)
         command = _receive(connection)
-        if (child := os.fork()) == 0:
-            if not is_preloaded:
-                os.execv(sys.executable, [sys.executable, "-c", START.format(*PROGRAMS[command[0]]), *command[1]])
-            return command
-        _, status = os.waitpid(child, 0)
-        connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
-        os._exit(0)
+        connection.close()
+        if not is_preloaded:
+            os.execv(sys.executable, [sys.executable, "-c", START.format(*PROGRAMS[command[0]]), *command[1]])
+        return command
+
+
+def _answer(running: dict[int, socket.socket]) -> None:
+    """Sends the exit status of each command that has ended, by its process, to the client; forgets it."""
+    while running:
+        child, status = os.waitpid(-1, os.WNOHANG)
+        if child == 0:
+            return
+        connection = running.pop(child, None)
+        if connection is None:  # LLVM's back end
+            continue
+        with contextlib.suppress(OSError):  # a client that was ended
+            connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+        connection.close()
 
 
 def _receive(connection: socket.socket) -> tuple[str, list[str]]:
@@ -129,7 +168,7 @@ def main() -> None:
     listening.bind(path)
     listening.listen(64)
     print(path, flush=True)
-    command = serve(listening)
+    command = serve(listening, preload_back_end if sys.argv[1:] == ["back-end"] else preload)
     if command is None:
         shutil.rmtree(folder)
         return

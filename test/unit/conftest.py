@@ -33,6 +33,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # The tests run from a checkout too that is not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runner"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "inputs"))
 
 from stepladder.runtime.bundle import (
     Argument,
@@ -87,9 +88,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keeps what was imported and collected out of garbage collection: full ones would search it again and again."""
+    """Keeps what was imported and collected out of garbage collection: full ones would search it again and again.
+
+    Collections are rarer than Python's: for each, Hypothesis notes the time twice.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(3000, 10, 10)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -157,6 +162,14 @@ def make_descriptor(
         "element_strides": (1,) * len(shape),
     }
     return TmaDescriptor(role, element_type, tuple(shape), **fields | changes)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def llvm_server() -> None:
+    """LLVM's back end is loaded once."""
+    import back_end
+
+    back_end.use()
 
 
 @pytest.fixture

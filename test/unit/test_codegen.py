@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
+import back_end
 import diskcache
 import pytest
 
@@ -15,6 +16,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.codegen import cache as code_cache
 from stepladder.pipeline.codegen import kernel as codegen
+from stepladder.pipeline.codegen import ptx
 from stepladder.pipeline.codegen.kernel import Kernel
 from stepladder.pipeline.codegen.machine_code import generate
 from stepladder.pipeline.codegen.ptx import assemble, to_ptx
@@ -28,6 +30,12 @@ from stepladder.runtime.errors import BAD_INPUT, FAILED, StepladderError
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPLADDER_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture(autouse=True)
+def own_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM's back end starts as it does for users."""
+    monkeypatch.setattr(ptx, "run_back_end", back_end.own_process)
 
 
 @pytest.fixture(scope="module")

@@ -36,6 +36,11 @@ def files() -> tuple[str, ...]:
     return tuple(_files.values())
 
 
+def are_loaded() -> bool:
+    """Returns whether any plug-in is loaded."""
+    return bool(_owners)
+
+
 def load_files(paths: list[str]) -> None:
     """Loads plug-in files, in order. Raises StepladderError as `load_file`.
 

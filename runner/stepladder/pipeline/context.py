@@ -19,6 +19,32 @@ from stepladder.payload.binding import bind, computes_shapes
 from stepladder.runtime import activity
 from stepladder.runtime.errors import StepladderError
 
+# The dialects that steps make ops of. Each canonicalization collects the patterns of all loaded dialects, which takes
+# longer the more there are. The parser and passes load further ones.
+_DIALECTS = (
+    "affine",
+    "arith",
+    "bufferization",
+    "cf",
+    "complex",
+    "func",
+    "gpu",
+    "index",
+    "irdl",
+    "linalg",
+    "llvm",
+    "math",
+    "memref",
+    "nvgpu",
+    "nvvm",
+    "scf",
+    "tensor",
+    "transform",
+    "ub",
+    "vector",
+    "xegpu",
+    "xevm",
+)
 _SIGN_IN_TYPE = re.compile(r"but got '([su]i\d+)'")
 _OPERANDS = re.compile(r"linalg\.\w+(?:(?!linalg\.).)*?ins\(([^()]*)\)\s*outs\(([^()]*)\)", re.DOTALL)
 _NARROW_FLOAT = re.compile(r"[x<](b?f16|f8\w+)\b")
@@ -33,7 +59,8 @@ def mlir_context() -> Iterator[ir.Context]:
         StepladderError: a plug-in that cannot be loaded.
     """
     plugins.load_installed()
-    with ir.Context() as context, ir.Location.unknown():
+    dialects = None if plugins.are_loaded() else _DIALECTS  # a plug-in may make ops of any dialect
+    with ir.Context(load_on_create_dialects=dialects) as context, ir.Location.unknown():
         extension.load()
         xetile.load()
         yield context

@@ -81,6 +81,11 @@ def to_ptx(llvm_ir: str, chip: str, library: str | None = None) -> str:
     return machine.emit_assembly(module)
 
 
+def main() -> None:
+    """Translates standard input to standard output, by the arguments of the command."""
+    sys.stdout.write(to_ptx(sys.stdin.read(), *sys.argv[1:]))
+
+
 if __name__ == "__main__":
     end_with_starter()
-    sys.stdout.write(to_ptx(sys.stdin.read(), *sys.argv[1:]))
+    main()

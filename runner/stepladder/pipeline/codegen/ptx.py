@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from stepladder.mlir.diagnostics import shorten
@@ -27,14 +28,7 @@ def to_ptx(llvm_ir: str, chip: str) -> str:
     Raises:
         StepladderError: LLVM refuses the module (status FAILED), or libdevice, whose functions it calls, is missing.
     """
-    child = subprocess.run(
-        [sys.executable, "-m", "stepladder.pipeline.codegen.llvm_backend", chip, *_libraries(llvm_ir)],
-        input=for_older_llvm(llvm_ir),
-        capture_output=True,
-        text=True,
-        env=environment_of_module(),
-        check=False,
-    )
+    child = run_back_end([chip, *_libraries(llvm_ir)], for_older_llvm(llvm_ir))
     if child.returncode:
         last = [shorten(line) for line in child.stderr.strip().splitlines()[-_MAX_LOG_LINES:]]
         raise StepladderError(f"LLVM cannot make PTX for {chip}", notes=last, status=FAILED)
@@ -42,6 +36,26 @@ def to_ptx(llvm_ir: str, chip: str) -> str:
     if foreign:
         raise StepladderError(f"this LLVM does not know the intrinsic {foreign.group(0)}", status=FAILED)
     return child.stdout
+
+
+def run_back_end(arguments: Sequence[str], llvm_ir: str) -> subprocess.CompletedProcess[str]:
+    """Runs `llvm_backend` in a child process, which LLVM may end.
+
+    Args:
+        arguments: of the command.
+        llvm_ir: text of the module, which it reads.
+
+    Returns:
+        Its exit status and its outputs.
+    """
+    return subprocess.run(
+        [sys.executable, "-m", "stepladder.pipeline.codegen.llvm_backend", *arguments],
+        input=llvm_ir,
+        capture_output=True,
+        text=True,
+        env=environment_of_module(),
+        check=False,
+    )
 
 
 def _libraries(llvm_ir: str) -> list[str]:
