@@ -88,13 +88,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keeps what was imported and collected out of garbage collection: full ones would search it again and again.
-
-    Collections are rarer than Python's: for each, Hypothesis notes the time twice.
-    """
+    """Keeps what was imported and collected out of garbage collection: full ones would search it again and again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(3000, 10, 10)
 
 
 @pytest.hookimpl(optionalhook=True)

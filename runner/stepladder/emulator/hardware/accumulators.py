@@ -103,7 +103,7 @@ class AccumulatorRegisters:
         array = self.array
         mask = fiber.active
         for product in self.products:
-            if np.count_nonzero(mask[product.lanes]):
+            if mask[product.lanes].any():
                 fiber.group.sanitizer.report(
                     "in-flight", "accesses accumulators of a product in flight: no wait for its group", op, product.op
                 )

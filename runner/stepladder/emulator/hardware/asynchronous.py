@@ -121,7 +121,7 @@ class _Copy:
         if touch is not None:
             sanitizer.end_write(self.op, touch, proxy=False)
         self.pending &= ~mask
-        if not np.count_nonzero(self.pending):
+        if not self.pending.any():
             fiber.group.ends(self)
 
 
@@ -206,9 +206,9 @@ def wait_for_copies(fiber: Fiber, latest: int | None) -> None:
         mine = active & pending_copy.pending
         if latest is not None:
             mine &= (pending_copy.number != _UNCOMMITTED) & (pending_copy.number < copies.committed - latest)
-        if np.count_nonzero(mine):
+        if mine.any():
             pending_copy.land(fiber, mine)
-    copies.waiting = [pending_copy for pending_copy in copies.waiting if np.count_nonzero(pending_copy.pending)]
+    copies.waiting = [pending_copy for pending_copy in copies.waiting if pending_copy.pending.any()]
 
 
 # Products of warpgroups.

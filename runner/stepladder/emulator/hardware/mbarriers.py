@@ -222,7 +222,7 @@ def invalidate(fiber: Fiber, op: Instruction, address: Value) -> None:
         if barrier.last_uses is not None:
             late = barrier.last_uses > sanitizer.clocks[warps[0], : group.warps]
             late[warps[0]] = False
-            if np.count_nonzero(late):
+            if late.any():
                 user = group.warp_name(int(late.argmax()))
                 sanitizer.report(
                     "race",
@@ -243,13 +243,8 @@ def fence_initialization(fiber: Fiber) -> None:
         fiber: the threads that execute the fence.
     """
     for barrier in mbarriers(fiber.group).values():
-        if not barrier.is_fenced and _has_all(fiber.warps, barrier.made_by):
+        if not barrier.is_fenced and np.isin(barrier.made_by, fiber.warps).all():
             barrier.is_fenced = True
-
-
-def _has_all(warps: np.ndarray, others: np.ndarray) -> bool:
-    """Whether `others` are among `warps`; `numpy.isin` takes longer for so few."""
-    return set(others.tolist()).issubset(warps.tolist())
 
 
 def arrive_at_cluster(fiber: Fiber, op: Instruction, *, releases: bool = True) -> None:
@@ -264,7 +259,7 @@ def arrive_at_cluster(fiber: Fiber, op: Instruction, *, releases: bool = True) -
     """
     local_mbarriers = mbarriers(fiber.group).values() if not releases else ()
     telling = [
-        barrier.tell for barrier in local_mbarriers if barrier.is_fenced and _has_all(fiber.warps, barrier.made_by)
+        barrier.tell for barrier in local_mbarriers if barrier.is_fenced and np.isin(barrier.made_by, fiber.warps).all()
     ]
     synchronization.arrive_at_cluster(fiber, op, releases=releases, telling=telling)
 

@@ -99,7 +99,7 @@ class Sparsity:
             wrong, expectation = first >= second, "two indices that increase"
         else:
             wrong, expectation = first == second, "two different indices"
-        if np.count_nonzero(wrong):
+        if wrong.any():
             warp, row, chunk = (int(number[0]) for number in np.nonzero(wrong))
             bits_there = int(pair[warp, row, chunk] @ (1, 4))
             row += warp * _ROWS % self.rows

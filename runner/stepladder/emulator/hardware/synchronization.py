@@ -240,7 +240,7 @@ def _whole_warps(fiber: Fiber, op: Instruction) -> None:
     sizes = np.bincount(group.warp_of_lane, minlength=group.warps)
     present = np.bincount(group.warp_of_lane[fiber.lanes], minlength=group.warps)
     part = (present > 0) & (present < sizes)
-    if np.count_nonzero(part):
+    if part.any():
         warp = int(part.argmax())
         group.sanitizer.report(
             "divergent-barrier",
@@ -254,7 +254,7 @@ def _wait(fiber: Fiber, arrivals: Callable[[], list]) -> None:
     if fiber.pending is None:
         fiber.pending = arrivals()
     waits = [(mask & fiber.active, *others) for mask, *others in fiber.pending]
-    waits = [wait for wait in waits if np.count_nonzero(wait[0])]
+    waits = [wait for wait in waits if wait[0].any()]
     late = [wait for wait in waits if wait[1].generation <= wait[2]]
     if late:
         ready = np.zeros(fiber.count, bool)

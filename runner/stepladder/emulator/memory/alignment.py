@@ -32,7 +32,7 @@ def check_access(fiber: Fiber, op: Instruction, access: Access, alignment: int) 
     wrong = (memory.address + first) % alignment != 0
     if access.valid is not None:
         wrong &= access.valid.reshape(count, -1)[:, 0]
-    if np.count_nonzero(wrong):
+    if wrong.any():
         fiber.group.sanitizer.misaligned(fiber, op, memory.address + int(first[wrong.argmax()]), alignment)
 
 

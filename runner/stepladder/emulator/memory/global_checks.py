@@ -138,21 +138,21 @@ class GlobalChecks(Reports):
         verb = "writes" if writes else "reads"
         group = touch.of(last.owner) - 1
         own = group == self.group.number
-        if np.count_nonzero(own):
+        if own.any():
             actor = touch.of(last.actor)
             times = touch.of(last.at)
             is_unordered = own & (actor != touch.actors) & (self.clocks[touch.actors, actor] < times)
             if self.lone and is_unordered.any():
                 is_unordered &= ~lone_arrivals.excused(self, touch.actors, actor, times, None, wrote=True)
-            if np.count_nonzero(is_unordered):
+            if is_unordered.any():
                 first = int(is_unordered.argmax())
                 self.race(op, touch, first, verb, did, int(actor[first]), int(last.by[touch.places[first]]))
         foreign = (group >= 0) & ~own
-        if np.count_nonzero(foreign):
+        if foreign.any():
             for number in np.unique(group[foreign]):
                 known_times = self.known_of(int(number), touch.of(last.actor), touch.actors)
                 late = (group == number) & (touch.of(last.at) > known_times)
-                if np.count_nonzero(late):
+                if late.any():
                     place = int(touch.places[late.argmax()])
                     self.add(
                         "race",

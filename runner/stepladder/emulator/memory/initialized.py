@@ -52,7 +52,7 @@ def check_access(sanitizer: Reports, op: Instruction, access: Access) -> None:
     positions = access.positions if access.valid is None else access.positions[access.valid]
     item = access.element.bytes
     fresh = ~_by_element(is_written, item)[positions.reshape(-1)].all(axis=1)
-    if np.count_nonzero(fresh):
+    if fresh.any():
         _report(sanitizer, op, access.memory, int(positions.reshape(-1)[fresh.argmax()]) * item)
 
 
@@ -69,7 +69,7 @@ def check_touch(sanitizer: Reports, op: Instruction, touch: Touch) -> None:
         return
     granule = sanitizer.granule_of(touch.memory)
     fresh = ~is_written[touch.places * granule]
-    if np.count_nonzero(fresh):
+    if fresh.any():
         _report(sanitizer, op, touch.memory, int(touch.places[fresh.argmax()]) * granule)
 
 

@@ -53,7 +53,7 @@ def note(pages: Pages, lane_of: np.ndarray, touch: Touch) -> None:
     page_numbers = pages.of(touch)
     if touch.lanes is not None:
         pages.by_lanes[page_numbers] = True
-    elif not np.count_nonzero(pages.by_lanes[page_numbers]):
+    elif not pages.by_lanes[page_numbers].any():
         return
     if touch.lanes is None:
         touch.put(lane_of, SEVERAL)
@@ -75,13 +75,13 @@ def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShado
         writes: whether the access is a write.
     """
     lanes = touch.lanes
-    if lanes is None or (writes and np.count_nonzero(lanes < 0)):
+    if lanes is None or (writes and (lanes < 0).any()):
         return
     meeting_times = sanitizer.met_at[touch.actors]
     other = touch.of(shadow.writing_lane)
     verb = "writes" if writes else "reads"
     wrong = (other != lanes) & (other != SEVERAL)
-    if np.count_nonzero(wrong):
+    if wrong.any():
         wrong &= (other >= 0) | ((other == TOGETHER) & (lanes >= 0))
         wrong &= (touch.of(shadow.writer) == touch.actors) & (touch.of(shadow.written_at) >= meeting_times)
         wrong &= touch.of(shadow.busy_writing) < 0
@@ -91,7 +91,7 @@ def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShado
     if writes:
         other = touch.of(shadow.reading_lane)
         wrong = (other >= 0) & (other != lanes)
-        if np.count_nonzero(wrong):
+        if wrong.any():
             wrong &= shadow.read_at[touch.actors, touch.shared_index] >= meeting_times
             wrong &= sanitizer.group.warp_of_lane[other] == touch.actors
             _report(sanitizer, op, touch, wrong, "writes {}, which {} of the same warp read", other, shadow.read_by)
@@ -100,7 +100,7 @@ def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShado
 def _report(
     sanitizer: Reports, op: Instruction, touch: Touch, wrong: np.ndarray, text: str, other: np.ndarray, by: np.ndarray
 ) -> None:
-    if np.count_nonzero(wrong):
+    if wrong.any():
         first = int(wrong.argmax())
         place = int(touch.places[first])
         lane = int(other[first])

@@ -204,7 +204,7 @@ def _without(
 ) -> np.ndarray:
     """Reports the touched elements that are outside of a view, and returns which of the others are touched."""
     is_wrong = outside if valid is None else outside & valid
-    if np.count_nonzero(is_wrong):
+    if np.any(is_wrong):
         report(np.broadcast_to(is_wrong, np.broadcast_shapes(np.shape(is_wrong), shape)))
     return ~outside if valid is None else valid & ~outside
 
@@ -222,8 +222,10 @@ def _check_view(fiber: Fiber, op: Instruction, view: MemRef) -> None:
 
 def _is_inside(coordinate: Value, size: Value) -> bool:
     """Whether coordinates are elements of a dimension, each an int or an array."""
-    if isinstance(size, np.ndarray) or isinstance(coordinate, np.ndarray):
-        return not np.count_nonzero((coordinate < 0) | (coordinate >= size))
+    if isinstance(size, np.ndarray) or (isinstance(coordinate, np.ndarray) and not coordinate.size):
+        return not np.any((coordinate < 0) | (coordinate >= size))
+    if isinstance(coordinate, np.ndarray):
+        return bool(coordinate.min() >= 0 and coordinate.max() < size)
     return 0 <= coordinate < size
 
 

@@ -121,12 +121,12 @@ class Pages:
             return False
         pages, actor = touch.pages.numbers, touch.actors
         writer, at = self.writer[pages], self.at[pages]
-        if writer.min() < 0 or np.count_nonzero(self.busy[pages]):
+        if writer.min() < 0 or self.busy[pages].any():
             return False
         if fenced is not None:
             assert isinstance(actor, int)
             generic = ~self.asynchronous[pages]
-            if np.count_nonzero(generic) and (at > fenced(actor)[writer])[generic].any():
+            if generic.any() and (at > fenced(actor)[writer])[generic].any():
                 return False
         return bool(((clocks[actor, writer] >= at) | (writer == actor)).all())
 
@@ -143,7 +143,7 @@ class Pages:
         actors, pages = np.divmod(pairs, count)
         late = self.read_at[:, pages] > clocks[actors].T
         late[actors, np.arange(len(actors))] = False
-        return not np.count_nonzero(late)
+        return not late.any()
 
     def writes_in_order(self, clocks: np.ndarray, touch: Touch) -> bool:
         """Whether nothing in the pages of a write is in flight, and the earlier accesses are in the past of its actor.
@@ -156,7 +156,7 @@ class Pages:
             return False
         pages, actor = touch.pages.numbers, touch.actors
         writer = self.writer[pages]
-        if writer.min() < _NOBODY or np.count_nonzero(self.busy[pages]) or np.count_nonzero(self.readers[pages]):
+        if writer.min() < _NOBODY or self.busy[pages].any() or self.readers[pages].any():
             return False
         past = clocks[actor].copy()
         past[actor] = np.iinfo(np.int32).max

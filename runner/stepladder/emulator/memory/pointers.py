@@ -200,7 +200,7 @@ def check_alignment(fiber: Fiber, op: Instruction, pointer: Value, alignment: in
     """
     own = pointer if values.is_uniform(pointer) else pointer[fiber.lanes]
     wrong = own % alignment != 0
-    if np.count_nonzero(wrong):
+    if np.any(wrong):
         first = own if values.is_uniform(pointer) else own[wrong.argmax()]
         fiber.group.sanitizer.misaligned(fiber, op, int(first), alignment)
 

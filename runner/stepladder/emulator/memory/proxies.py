@@ -27,11 +27,11 @@ def check_global(sanitizer: Sanitizer, op: Instruction, touch: Touch, verb: str)
         return
     groups = touch.of(last.owner) - 1
     own = groups == sanitizer.group.number
-    if np.count_nonzero(own):
+    if own.any():
         actor = np.where(own, touch.of(last.actor), 0)
         unseen = own & (touch.of(last.at) > sanitizer.fenced_global[actor])
         unseen[unseen] = ~np.isin(touch.of(last.by)[unseen], list(sanitizer.through_proxy))
-        if np.count_nonzero(unseen):
+        if unseen.any():
             place = int(touch.places[unseen.argmax()])
             sanitizer.add(
                 "proxy",
@@ -68,11 +68,11 @@ def check_shared(sanitizer: Sanitizer, op: Instruction, touch: Touch, shadow: Sh
     index = touch.shared_index
     writer = shadow.writer[index]
     generic = (writer >= 0) & ~shadow.asynchronously[index]
-    if not np.count_nonzero(generic):
+    if not generic.any():
         return
     assert isinstance(touch.actors, int)
     unseen = generic & (shadow.written_at[index] > sanitizer.fenced_for(touch.actors)[writer])
-    if np.count_nonzero(unseen):
+    if unseen.any():
         first = int(unseen.argmax())
         place = touch.places[first]
         is_late = sanitizer.fences[writer[first], 0] >= shadow.written_at[place]

@@ -84,7 +84,7 @@ class Sanitizer(GlobalChecks):
         if access.valid is not None:
             own, places = own[access.valid], places[access.valid]
         wrong = access.memory.typed(access.element.dtype).view(bits)[places] != own
-        if np.count_nonzero(wrong):
+        if wrong.any():
             place = places[wrong][0] * access.element.dtype.itemsize // self.granule_of(access.memory)
             self.findings.add(
                 "race", f"two threads write different values to {self.where(access.memory, place)} at once", op, op
@@ -125,11 +125,7 @@ class Sanitizer(GlobalChecks):
             # Neighbours in one granule are looked at once.
             per, size = granule // item, access.positions.shape[-1] if access.positions.ndim > access.per_lane else 1
             rows = positions.reshape(-1, size)
-            if (
-                size % per == 0
-                and not np.count_nonzero(rows[:, ::per] % per)
-                and not np.count_nonzero(rows[:, 1:] - rows[:, :-1] != 1)
-            ):
+            if size % per == 0 and not (rows[:, ::per] % per).any() and (rows[:, 1:] - rows[:, :-1] == 1).all():
                 positions = rows[:, ::per].reshape(-1)
                 actors = actors.reshape(-1, size)[:, ::per].reshape(-1)
                 lanes = None if lanes is None else lanes.reshape(-1, size)[:, ::per].reshape(-1)
@@ -162,12 +158,12 @@ class Sanitizer(GlobalChecks):
         verb = "writes" if writes else "reads"
         places, index = touch.places, touch.shared_index
         busy = shadow.busy_writing[index] >= 0
-        if np.count_nonzero(busy):
+        if busy.any():
             self._check_busy(op, touch, shadow, busy, verb)
         if writes:
             reads = shadow.busy_reading(touch)
             in_use = reads >= 0
-            if np.count_nonzero(in_use):
+            if in_use.any():
                 first = int(in_use.argmax())
                 place = places[first]
                 self.add(
@@ -181,14 +177,14 @@ class Sanitizer(GlobalChecks):
             self.check_initialized(op, touch, shadow)
         writer = shadow.writer[index]
         is_unordered = self.clocks[touch.actors, writer] < shadow.written_at[index]
-        if np.count_nonzero(is_unordered):  # rarely: the rest is looked at only then
+        if is_unordered.any():  # rarely: the rest is looked at only then
             is_unordered &= (writer >= 0) & (writer != touch.actors) & ~busy
-        if self.lone and np.count_nonzero(is_unordered):
+        if self.lone and is_unordered.any():
             lanes = shadow.writing_lane[index]
             is_unordered &= ~lone_arrivals.excused(
                 self, touch.actors, writer, shadow.written_at[index], lanes, wrote=True
             )
-        if np.count_nonzero(is_unordered):
+        if is_unordered.any():
             first = int(is_unordered.argmax())
             self.race(op, touch, first, verb, "wrote", int(writer[first]), int(shadow.written_by[places[first]]))
         if writes and not pages.follows_reads(self.clocks, touch):
@@ -214,7 +210,7 @@ class Sanitizer(GlobalChecks):
             lane: the thread.
         """
         shadow = self.shadow_of_shared(touch.memory)
-        if np.count_nonzero(shadow.pages.by_lanes[shadow.pages.of(touch)]):
+        if shadow.pages.by_lanes[shadow.pages.of(touch)].any():
             lanes = np.full(touch.places.shape, lane)
             own = Touch(touch.memory, warp, touch.index, places=touch.places, lanes=lanes)
             lanes_of_warps.check(self, op, own, shadow, writes=True)
@@ -226,7 +222,7 @@ class Sanitizer(GlobalChecks):
             ("mbarrier", busy & is_mbarrier, "which is part of an mbarrier that has not been invalidated"),
             ("in-flight", busy & ~is_mbarrier, "while an asynchronous copy writes it: no wait for its completion"),
         ):
-            if np.count_nonzero(wrong):
+            if wrong.any():
                 place = touch.places[wrong.argmax()]
                 comma = "," if kind == "mbarrier" else ""
                 text = f"{verb} {self.where(touch.memory, place)}{comma} {reason}"
@@ -241,9 +237,9 @@ class Sanitizer(GlobalChecks):
             shadow: of the memory.
         """
         fresh = ~touch.of(shadow.initialized)
-        if np.count_nonzero(fresh):
+        if fresh.any():
             fresh &= touch.of(shadow.busy_writing) < 0
-        if np.count_nonzero(fresh):
+        if fresh.any():
             self.add(
                 "uninitialized",
                 f"reads {self.where(touch.memory, touch.places[fresh.argmax()])}, which nothing has written",
@@ -264,7 +260,7 @@ class Sanitizer(GlobalChecks):
         for warp in {warp for warp, _ in self.lone}:
             lanes = touch.of(shadow.reading_lane)
             late[warp] &= ~lone_arrivals.excused(self, touch.actors, warp, read_times[warp], lanes, wrote=False)
-        if np.count_nonzero(late):
+        if late.any():
             actor, first = (int(number[0]) for number in np.nonzero(late))
             self.race(op, touch, first, "writes", "read", actor, int(shadow.read_by[touch.places[first]]))
 
@@ -311,7 +307,7 @@ class Sanitizer(GlobalChecks):
     def begin_mbarrier(self, op: Instruction, touch: Touch) -> None:
         """Bytes become an mbarrier: until `end_mbarrier` no thread and no copy may access them."""
         shadow = self.shadow_of_shared(touch.memory)
-        if not np.count_nonzero(touch.of(shadow.is_mbarrier)):
+        if not touch.of(shadow.is_mbarrier).any():
             self.check(op, touch, writes=True)
         self.note(op, touch, writes=True)
         shadow.pages.begin_write(touch)

@@ -102,5 +102,5 @@ def end(touch: Touch, shadow: SharedShadow) -> None:
     updates_left = touch.of(shadow.updating) - 1
     touch.put(shadow.updating, updates_left)
     shadow.busy_writing[touch.places[updates_left == 0]] = -1
-    if not np.count_nonzero(updates_left):
+    if not updates_left.any():
         shadow.pages.end_write(touch)
