@@ -19,8 +19,8 @@ from stepladder.payload.binding import bind, computes_shapes
 from stepladder.runtime import activity
 from stepladder.runtime.errors import StepladderError
 
-# The dialects that steps make ops of. A canonicalization collects the patterns of all dialects that are loaded, each time
-# it runs; most are of other dialects. The parser and passes load further ones.
+# The dialects that steps make ops of. A canonicalization collects the patterns of all dialects that are loaded, each
+# time it runs; most are of other dialects. The parser and passes load further ones.
 _DIALECTS = (
     "affine",
     "arith",
