@@ -279,3 +279,28 @@ func.func @memory_of_its_own(%a: tensor<32x64xf16>, %b: tensor<64x64xf16>, %z: t
   %r = tensor.insert_slice %h into %whole[0, 16] [32, 64] [1, 1] : tensor<32x64xf16> into tensor<32x128xf16>
   return %r : tensor<32x128xf16>
 }
+
+// -----
+
+// A reduction that starts from a constant starts from a fill; an op that does not read it keeps it.
+//
+// CHECK-LABEL: func.func @from_a_constant(
+// CHECK: [[kept:%.+]] = arith.constant dense<0.000000e+00> : tensor<8xf32>
+// CHECK: [[lowest:%.+]] = arith.constant 0xFF800000 : f32
+// CHECK: [[start:%.+]] = linalg.fill ins([[lowest]] : f32)
+// CHECK: linalg.reduce ins(%x : tensor<8x32xf32>) outs([[start]] : tensor<8xf32>)
+// CHECK: linalg.map {{.*}} outs([[kept]] : tensor<8xf32>)
+func.func @from_a_constant(%x: tensor<8x32xf32>) -> tensor<8xf32> {
+  %lowest = arith.constant dense<0xFF800000> : tensor<8xf32>
+  %unread = arith.constant dense<0.0> : tensor<8xf32>
+  %largest = linalg.reduce ins(%x : tensor<8x32xf32>) outs(%lowest : tensor<8xf32>) dimensions = [1]
+    (%in: f32, %so_far: f32) {
+      %m = arith.maximumf %in, %so_far : f32
+      linalg.yield %m : f32
+    }
+  %y = linalg.map ins(%largest : tensor<8xf32>) outs(%unread : tensor<8xf32>) (%in: f32, %out: f32) {
+    %n = math.exp %in : f32
+    linalg.yield %n : f32
+  }
+  return %y : tensor<8xf32>
+}

@@ -38,6 +38,7 @@ from stepladder.extension.ops import (
     evict_copies_first,
     evict_first,
     extend_integers,
+    fill_starts,
     flush_denormals,
     form_clusters,
     forward_slices,
