@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from stepladder.extension.lib.arithmetic import digits
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal
-from stepladder.extension.lib.element_bodies import converted, compute_body, load, operand_loops
+from stepladder.extension.lib.element_bodies import compute_body, converted, load, operand_loops
 from stepladder.extension.lib.epilogues.first_extrema import first_extremum_of
 from stepladder.extension.lib.epilogues.folds import Fold, fold_of
 from stepladder.extension.lib.multi_kernel.initial_values import initial_of

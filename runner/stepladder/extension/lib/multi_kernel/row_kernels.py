@@ -11,8 +11,8 @@ from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.element_bodies import (
     LANES,
-    converted,
     compute_body,
+    converted,
     create_forall,
     has_vectors,
     load,
