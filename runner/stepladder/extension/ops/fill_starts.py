@@ -1,4 +1,4 @@
-"""`tc.fill_starts`: has reductions that start from a constant tensor start from a `linalg.fill` with its number."""
+"""`tc.fill_starts`: has ops that start from a constant tensor start from a `linalg.fill` with its number."""
 
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.mlir.bindings import arith, ir
@@ -7,10 +7,10 @@ from stepladder.mlir.traverse import producer, walk
 
 
 class FillStarts(Tc.Operation, name="fill_starts"):
-    """Replaces constant tensors whose elements are one number, and that a `linalg.generic` or a `linalg.reduce` begins
-    from, by fills.
+    """Replaces constant tensors whose elements are one number, and that a matmul or a reduction begins from, by fills.
 
-    A kernel begins from the number in a register; from a constant it would begin from a copy in memory.
+    A kernel begins from the number in a register; from a constant a reduction would begin from a copy in memory, and a
+    matmul would be one that only the front of payloads recognizes, with one result.
 
     Operands: a handle to functions on tensors. Other constants stay.
     """
@@ -21,17 +21,18 @@ class FillStarts(Tc.Operation, name="fill_starts"):
 @transform_op(FillStarts)
 def fill_starts(payload: ir.Operation, op: FillStarts, rewriter: Rewriter) -> None:
     """Rewrites the ops below `payload`; see the op."""
-    for reduction in walk(payload, "linalg.generic", "linalg.reduce"):
-        first = len(reduction.operands) - len(reduction.results)
-        for place in range(first, len(reduction.operands)):
-            number = _number_of(reduction.operands[place])
-            if number is None or not list(reduction.regions[0].blocks[0].arguments[place].uses):
+    for item in walk(payload):
+        if not item.name.startswith("linalg.") or not len(item.regions):
+            continue
+        arguments = item.regions[0].blocks[0].arguments
+        for place in range(len(arguments) - len(item.results), len(arguments)):
+            number = _number_of(item.operands[place])
+            if number is None or not list(arguments[place].uses):
                 continue
-            type_ = reduction.operands[place].type
-            with ir.InsertionPoint(reduction), reduction.location:
-                empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+            with ir.InsertionPoint(item), item.location:
+                empty = ir.Operation.create("tensor.empty", results=[item.operands[place].type]).results[0]
                 fill = create_named_op("linalg.fill", [arith.constant(number.type, number)], empty)
-            reduction.operands[place] = fill.results[0]
+            item.operands[place] = fill.results[0]
 
 
 def _number_of(start: ir.Value) -> ir.Attribute | None:
