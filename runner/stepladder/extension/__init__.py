@@ -51,6 +51,7 @@ from stepladder.extension.ops import (
     inline_extracted,
     insert_barrier,
     interleave_copies,
+    join_elementwise,
     keep_shared_addresses,
     load_bf16_as_f16,
     load_by_tma,
