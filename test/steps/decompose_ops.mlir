@@ -304,3 +304,19 @@ func.func @from_a_constant(%x: tensor<8x32xf32>) -> tensor<8xf32> {
   }
   return %y : tensor<8xf32>
 }
+
+// -----
+
+// Arithmetic on whole tensors may be between the matmul and the insertion.
+//
+// CHECK-LABEL: func.func @rounded_row(
+// CHECK: call @rounded_row_elementwise_0(%whole, {{.*}})
+// CHECK-LABEL: func.func private @rounded_row_elementwise_0(
+// CHECK-SAME: tf.aliasing_output = 0 : i32
+func.func @rounded_row(%a: tensor<1x64xf16>, %b: tensor<64x32xf16>, %z: tensor<1x32xf32>,
+    %whole: tensor<16x32xf16> {tf.aliasing_output = 0 : i32}) -> tensor<16x32xf16> {
+  %h = linalg.matmul ins(%a, %b : tensor<1x64xf16>, tensor<64x32xf16>) outs(%z : tensor<1x32xf32>) -> tensor<1x32xf32>
+  %rounded = arith.truncf %h : tensor<1x32xf32> to tensor<1x32xf16>
+  %r = tensor.insert_slice %rounded into %whole[5, 0] [1, 32] [1, 1] : tensor<1x32xf16> into tensor<16x32xf16>
+  return %r : tensor<16x32xf16>
+}

@@ -54,14 +54,14 @@ module attributes {transform.with_named_sequence} {
     %pads = transform.structured.match ops{["tensor.pad"]} in %module : (!transform.any_op) -> !transform.any_op
     %padded = transform.structured.rewrite_in_destination_passing_style %pads
       : (!transform.any_op) -> !transform.any_op
+    %structured = transform.apply_registered_pass "convert-elementwise-to-linalg" to %function
+      : (!transform.any_op) -> !transform.any_op
     "tc.fill_starts"(%module) : (!transform.any_op) -> ()
     "tc.forward_slices"(%module) : (!transform.any_op) -> ()
     "tc.transpose_slices"(%module) : (!transform.any_op) -> ()
     "tc.assemble_parts"(%module) {columns = 1 : i64, knobs = {columns = "1 if columns else 0"}}
       : (!transform.any_op) -> ()
     "tc.select_inserted_slices"(%module) : (!transform.any_op) -> ()
-    %structured = transform.apply_registered_pass "convert-elementwise-to-linalg" to %function
-      : (!transform.any_op) -> !transform.any_op
     // Bodies compute their indices once, and tensors whose insertions are gone go too.
     %functions = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.apply_cse to %functions : !transform.any_op
