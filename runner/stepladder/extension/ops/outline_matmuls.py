@@ -16,8 +16,8 @@ from stepladder.extension.lib.multi_kernel.plain_operands import (
 )
 from stepladder.extension.lib.multi_kernel.products import (
     dequantizing_ops,
-    is_batch_of_vectors,
     is_product,
+    is_without_units,
     layout_sources,
     refusal_of,
     smallest,
@@ -105,9 +105,7 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
     zero_points.expand(function)
     body = function.regions[0].blocks[0]
     while True:
-        product = next(
-            (item for item in operations_of(body) if is_product(item) and not is_batch_of_vectors(item)), None
-        )
+        product = next((item for item in operations_of(body) if is_product(item) and not is_without_units(item)), None)
         if product is None:
             break
         _store_constants(product)
