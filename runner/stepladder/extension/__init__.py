@@ -52,6 +52,7 @@ from stepladder.extension.ops import (
     insert_barrier,
     interleave_copies,
     join_elementwise,
+    join_products,
     keep_shared_addresses,
     load_bf16_as_f16,
     load_by_tma,
