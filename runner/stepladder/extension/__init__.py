@@ -106,6 +106,7 @@ from stepladder.extension.ops import (
     recompute_nan_tiles,
     reinterpret_elements,
     repack_operands,
+    repeat_extensions,
     repeat_positions,
     rotate_loop,
     row_store_epilogue,
