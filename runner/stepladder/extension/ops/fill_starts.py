@@ -29,9 +29,10 @@ def fill_starts(payload: ir.Operation, op: FillStarts, rewriter: Rewriter) -> No
             number = _number_of(item.operands[place])
             if number is None or not list(arguments[place].uses):
                 continue
+            type_ = ir.RankedTensorType(item.operands[place].type)
             with ir.InsertionPoint(item), item.location:
-                empty = ir.Operation.create("tensor.empty", results=[item.operands[place].type]).results[0]
-                fill = create_named_op("linalg.fill", [arith.constant(number.type, number)], empty)
+                empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+                fill = create_named_op("linalg.fill", [arith.constant(type_.element_type, number)], empty)
             item.operands[place] = fill.results[0]
 
 

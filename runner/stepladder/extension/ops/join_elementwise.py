@@ -97,7 +97,7 @@ def _join(maker: ir.Operation, reader: ir.Operation, rewriter: Rewriter) -> None
     """Replaces two ops by one, in the place of the second; views of the first one's results follow it."""
     for view in reversed(_users_and_views(maker, reader.block)[1]):
         view.move_after(reader)
-    results = list(maker.results)
+    results: list[ir.Value] = [*maker.results]
     inputs: dict[tuple[ir.Value, ir.AffineMap], list[ir.Value]] = {}
     outputs: list[tuple[ir.Value, ir.AffineMap, ir.Value]] = []
     for op in (maker, reader):
@@ -114,7 +114,7 @@ def _join(maker: ir.Operation, reader: ir.Operation, rewriter: Rewriter) -> None
             [*(map_ for _, map_ in inputs), *(map_ for _, map_, _ in outputs)],
         )
     arguments = [*inputs.values(), *([argument] for _, _, argument in outputs)]
-    values = {old: new for new, olds in zip(body.arguments, arguments) for old in olds}
+    values: dict[ir.Value, ir.Value] = {old: new for new, olds in zip(body.arguments, arguments) for old in olds}
     yielded: list[ir.Value] = []
     for op in (maker, reader):
         *ops, end = operations_of(op.regions[0].blocks[0])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.constant_numbers import repeated_number
-from stepladder.mlir.linalg_ops import create_generic, create_named_op
+from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
 from stepladder.mlir.traverse import users_of, walk
 
 _MATMULS = ("linalg.matmul", "linalg.batch_matmul")
@@ -38,8 +38,12 @@ def _width(type_: ir.Type) -> int | None:
 def _may_be_narrow(op: ir.Operation) -> bool:
     widths = [_width(operand.type) for operand in op.operands]
     start = repeated_number(op.operands[2])
-    is_zero = isinstance(start, ir.IntegerAttr) and start.value == 0
-    return is_zero and widths[2] == 2 * _BITS and all(width is not None and width <= _BITS for width in widths[:2])
+    return (
+        start is not None
+        and start.value == 0
+        and widths[2] == 2 * _BITS
+        and all(width is not None and width <= _BITS for width in widths[:2])
+    )
 
 
 def _is_truncation(op: ir.Operation) -> bool:
@@ -52,8 +56,7 @@ def _is_truncation(op: ir.Operation) -> bool:
     if op.name != "linalg.generic" or len(op.operands) != len("xy"):
         return False
     body = [item.operation for item in op.regions[0].blocks[0].operations]
-    maps = [map_.value for map_ in ir.ArrayAttr(op.attributes["indexing_maps"])]
-    is_of_same_place = all(map_ == ir.AffineMap.get_identity(map_.n_dims) for map_ in maps)
+    is_of_same_place = all(map_ == ir.AffineMap.get_identity(map_.n_dims) for map_ in indexing_maps(op))
     return is_of_same_place and [item.name for item in body] == ["arith.trunci", "linalg.yield"]
 
 

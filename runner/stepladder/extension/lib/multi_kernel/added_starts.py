@@ -31,7 +31,8 @@ def added_start(product: ir.Operation, initial: ir.Value, empty: ir.Value) -> ir
     generic, body = create_generic(
         [product.results[0], *operands], [empty], [identity, *maps[: len(operands)], identity]
     )
-    values = dict(zip([*arguments, so_far] if reads_output else arguments, list(body.arguments)[1:]))
+    old_arguments: list[ir.Value] = [*arguments, so_far] if reads_output else [*arguments]
+    values: dict[ir.Value, ir.Value] = dict(zip(old_arguments, list(body.arguments)[1:]))
     *ops, end = operations_of(maker.regions[0].blocks[0])
     values = clone_ops(ops, values, ir.InsertionPoint(body))
     with ir.InsertionPoint(body):
