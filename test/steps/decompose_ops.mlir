@@ -279,3 +279,44 @@ func.func @memory_of_its_own(%a: tensor<32x64xf16>, %b: tensor<64x64xf16>, %z: t
   %r = tensor.insert_slice %h into %whole[0, 16] [32, 64] [1, 1] : tensor<32x64xf16> into tensor<32x128xf16>
   return %r : tensor<32x128xf16>
 }
+
+// -----
+
+// A reduction that starts from a constant starts from a fill; an op that does not read it keeps it.
+//
+// CHECK-LABEL: func.func @from_a_constant(
+// CHECK: [[kept:%.+]] = arith.constant dense<0.000000e+00> : tensor<8xf32>
+// CHECK: [[lowest:%.+]] = arith.constant 0xFF800000 : f32
+// CHECK: [[start:%.+]] = linalg.fill ins([[lowest]] : f32)
+// CHECK: linalg.reduce ins(%x : tensor<8x32xf32>) outs([[start]] : tensor<8xf32>)
+// CHECK: linalg.map {{.*}} outs([[kept]] : tensor<8xf32>)
+func.func @from_a_constant(%x: tensor<8x32xf32>) -> tensor<8xf32> {
+  %lowest = arith.constant dense<0xFF800000> : tensor<8xf32>
+  %unread = arith.constant dense<0.0> : tensor<8xf32>
+  %largest = linalg.reduce ins(%x : tensor<8x32xf32>) outs(%lowest : tensor<8xf32>) dimensions = [1]
+    (%in: f32, %so_far: f32) {
+      %m = arith.maximumf %in, %so_far : f32
+      linalg.yield %m : f32
+    }
+  %y = linalg.map ins(%largest : tensor<8xf32>) outs(%unread : tensor<8xf32>) (%in: f32, %out: f32) {
+    %n = math.exp %in : f32
+    linalg.yield %n : f32
+  }
+  return %y : tensor<8xf32>
+}
+
+// -----
+
+// Arithmetic on whole tensors may be between the matmul and the insertion.
+//
+// CHECK-LABEL: func.func @rounded_row(
+// CHECK: call @rounded_row_elementwise_0(%whole, {{.*}})
+// CHECK-LABEL: func.func private @rounded_row_elementwise_0(
+// CHECK-SAME: tf.aliasing_output = 0 : i32
+func.func @rounded_row(%a: tensor<1x64xf16>, %b: tensor<64x32xf16>, %z: tensor<1x32xf32>,
+    %whole: tensor<16x32xf16> {tf.aliasing_output = 0 : i32}) -> tensor<16x32xf16> {
+  %h = linalg.matmul ins(%a, %b : tensor<1x64xf16>, tensor<64x32xf16>) outs(%z : tensor<1x32xf32>) -> tensor<1x32xf32>
+  %rounded = arith.truncf %h : tensor<1x32xf32> to tensor<1x32xf16>
+  %r = tensor.insert_slice %rounded into %whole[5, 0] [1, 32] [1, 1] : tensor<1x32xf16> into tensor<16x32xf16>
+  return %r : tensor<16x32xf16>
+}

@@ -324,3 +324,72 @@ func.func @part_of_a_result(%x: memref<3x32xf32>, %y: memref<3xf32>) {
   }
   return
 }
+
+// -----
+
+// Views of one buffer may differ in axes of one element.
+// CHECK-LABEL: func.func @views(
+// CHECK: gpu.launch
+// CHECK-COUNT-5: gpu.shuffle xor
+// CHECK: [[sum:%.+]] = arith.addf %{{.*}}, %cst{{.*}} : f32
+// CHECK: scf.for
+// CHECK: arith.divf [[sum]], {{.*}} : f32
+// CHECK: memref.store %{{.*}}, %y[%{{.*}}, %c0{{.*}}, %c0{{.*}}] : memref<3x1x1xf32>
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+#wide = affine_map<(i, j, k) -> (i, j, k)>
+func.func @views(%x: memref<3x8xf32>, %y: memref<3x1x1xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %eight = arith.constant 8.0 : f32
+  %s = memref.alloc() : memref<3x1x1xf32>
+  linalg.fill ins(%zero : f32) outs(%s : memref<3x1x1xf32>)
+  %rows = memref.collapse_shape %s [[0, 1, 2]] : memref<3x1x1xf32> into memref<3xf32>
+  linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<3x8xf32>) outs(%rows : memref<3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  }
+  linalg.generic {indexing_maps = [#wide, #wide], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%s : memref<3x1x1xf32>) outs(%y : memref<3x1x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.divf %in, %eight : f32
+    linalg.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+// Lanes exchange booleans as integers; the largest of signed integers begins from the least one.
+// CHECK-LABEL: func.func @all_of_a_row(
+// CHECK: %c-2147483648_i32 = arith.constant -2147483648 : i32
+// CHECK: [[positive:%.+]] = arith.cmpi sgt
+// CHECK: [[bit:%.+]] = arith.extui [[positive]] : i1 to i32
+// CHECK: arith.andi %{{.*}}, [[bit]] : i32
+// CHECK: gpu.shuffle xor
+// CHECK: arith.andi %{{.*}} : i32
+// CHECK: arith.trunci %{{.*}} : i32 to i1
+// CHECK: arith.maxsi %{{.*}} : i32
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @all_of_a_row(%x: memref<3x8xi32>, %y: memref<3xi1>, %z: memref<3xi32>) {
+  %true = arith.constant true
+  %zero = arith.constant 0 : i32
+  linalg.fill ins(%true : i1) outs(%y : memref<3xi1>)
+  linalg.fill ins(%zero : i32) outs(%z : memref<3xi32>)
+  linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<3x8xi32>) outs(%y : memref<3xi1>) {
+  ^bb0(%in: i32, %out: i1):
+    %positive = arith.cmpi sgt, %in, %zero : i32
+    %v = arith.andi %positive, %out : i1
+    linalg.yield %v : i1
+  }
+  linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<3x8xi32>) outs(%z : memref<3xi32>) {
+  ^bb0(%in: i32, %out: i32):
+    %v = arith.maxsi %in, %out : i32
+    linalg.yield %v : i32
+  }
+  return
+}

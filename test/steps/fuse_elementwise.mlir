@@ -344,3 +344,43 @@ func.func @masked(%arg0: tensor<8x8xf32>) -> (tensor<8xf32>, tensor<8x8xf32>, te
   } -> tensor<8x8xf32>
   return %sum, %other, %sine : tensor<8xf32>, tensor<8x8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// A mask of an arange that a matmul reads, and no elementwise op, is one op too.
+// CHECK-LABEL: func.func @masked_scores(
+// CHECK: [[mask:%.+]] = linalg.generic {{.*}} outs(
+// CHECK: linalg.index 0
+// CHECK: linalg.index 1
+// CHECK-NOT: linalg.generic
+// CHECK: call @masked_scores_matmul_0(%arg0, [[mask]])
+#map = affine_map<(i, j) -> (i, j)>
+func.func @masked_scores(%arg0: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {has_stages} {
+  %0 = tensor.empty() : tensor<8xi64>
+  %1 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      outs(%0 : tensor<8xi64>) {
+  ^bb0(%out: i64):
+    %i = linalg.index 0 : index
+    %n = arith.index_cast %i : index to i64
+    linalg.yield %n : i64
+  } -> tensor<8xi64>
+  %columns = tensor.expand_shape %1 [[0, 1]] output_shape [1, 8] : tensor<8xi64> into tensor<1x8xi64>
+  %rows = tensor.expand_shape %1 [[0, 1]] output_shape [8, 1] : tensor<8xi64> into tensor<8x1xi64>
+  %2 = tensor.empty() : tensor<8x8xf32>
+  %mask = linalg.generic {indexing_maps = [affine_map<(i, j) -> (0, j)>, affine_map<(i, j) -> (i, 0)>, #map],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%columns, %rows : tensor<1x8xi64>, tensor<8x1xi64>) outs(%2 : tensor<8x8xf32>) {
+  ^bb0(%j: i64, %i: i64, %out: f32):
+    %later = arith.cmpi sgt, %j, %i : i64
+    %zero = arith.constant 0.0 : f32
+    %far = arith.constant -1.0e4 : f32
+    %m = arith.select %later, %far, %zero : f32
+    linalg.yield %m : f32
+  } -> tensor<8x8xf32>
+  %scores = call @masked_scores_matmul_0(%arg0, %mask) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %scores : tensor<8x8xf32>
+}
+func.func private @masked_scores_matmul_0(%arg0: tensor<8x8xf32>, %arg1: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = linalg.add ins(%arg0, %arg1 : tensor<8x8xf32>, tensor<8x8xf32>) outs(%arg0 : tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}

@@ -204,3 +204,80 @@ func.func @empty(%x: tensor<0x5xf32>, %y: tensor<5xf32>) -> tensor<5xf32> {
   %r = linalg.reduce { arith.addf } ins(%x : tensor<0x5xf32>) outs(%y : tensor<5xf32>) dimensions = [0]
   return %r : tensor<5xf32>
 }
+
+// -----
+
+// A state that is a result, in another shape too, and that its output reads: one kernel with both results.
+// CHECK-LABEL: func.func @cell(
+// CHECK: [[both:%.+]]:2 = call @cell_elementwise_0(%gate, %state)
+// CHECK: [[flat:%.+]] = tensor.collapse_shape [[both]]#0
+// CHECK: return [[flat]], [[both]]#1
+// CHECK: func.func private @cell_elementwise_0(
+// CHECK: linalg.generic {{.*}} ins(%arg0, %arg1 : tensor<4x8xf16>, tensor<4x8xf16>)
+// CHECK-NEXT: ^bb0([[gate:%.+]]: f16, [[state:%.+]]: f16, {{.*}}: f16, {{.*}}: f16):
+// CHECK-NEXT: [[new:%.+]] = arith.mulf [[gate]], [[state]] : f16
+// CHECK-NEXT: [[bounded:%.+]] = math.tanh [[new]] : f16
+// CHECK-NEXT: [[output:%.+]] = arith.mulf [[gate]], [[bounded]] : f16
+// CHECK-NEXT: linalg.yield [[new]], [[output]] : f16, f16
+#same = affine_map<(i, j) -> (i, j)>
+func.func @cell(%gate: tensor<4x8xf16>, %state: tensor<4x8xf16>) -> (tensor<32xf16>, tensor<4x8xf16>) {
+  %0 = tensor.empty() : tensor<4x8xf16>
+  %new = linalg.generic {indexing_maps = [#same, #same, #same], iterator_types = ["parallel", "parallel"]}
+      ins(%gate, %state : tensor<4x8xf16>, tensor<4x8xf16>) outs(%0 : tensor<4x8xf16>) {
+  ^bb0(%g: f16, %s: f16, %out: f16):
+    %v = arith.mulf %g, %s : f16
+    linalg.yield %v : f16
+  } -> tensor<4x8xf16>
+  %flat = tensor.collapse_shape %new [[0, 1]] : tensor<4x8xf16> into tensor<32xf16>
+  %output = linalg.generic {indexing_maps = [#same, #same, #same], iterator_types = ["parallel", "parallel"]}
+      ins(%new, %gate : tensor<4x8xf16>, tensor<4x8xf16>) outs(%0 : tensor<4x8xf16>) {
+  ^bb0(%n: f16, %g: f16, %out: f16):
+    %bounded = math.tanh %n : f16
+    %v = arith.mulf %g, %bounded : f16
+    linalg.yield %v : f16
+  } -> tensor<4x8xf16>
+  return %flat, %output : tensor<32xf16>, tensor<4x8xf16>
+}
+
+// -----
+
+// An op that reads other elements of what the first one makes, or what depends on it, stays apart.
+// CHECK-LABEL: func.func @apart(
+// CHECK: [[new:%.+]] = call @apart_elementwise_0(%x)
+// CHECK: [[sums:%.+]] = call @apart_elementwise_1([[new]])
+// CHECK: call @apart_elementwise_2([[new]], [[sums]])
+// CHECK: call @apart_elementwise_3([[new]])
+#same = affine_map<(i, j) -> (i, j)>
+#turned = affine_map<(i, j) -> (j, i)>
+#row = affine_map<(i, j) -> (i)>
+func.func @apart(%x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<8x8xf32>
+  %1 = tensor.empty() : tensor<8xf32>
+  %2 = linalg.fill ins(%zero : f32) outs(%1 : tensor<8xf32>) -> tensor<8xf32>
+  %new = linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<8x8xf32>) outs(%0 : tensor<8x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = math.exp %in : f32
+    linalg.yield %v : f32
+  } -> tensor<8x8xf32>
+  %sums = linalg.generic {indexing_maps = [#same, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%new : tensor<8x8xf32>) outs(%2 : tensor<8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  %parts = linalg.generic {indexing_maps = [#same, #row, #same], iterator_types = ["parallel", "parallel"]}
+      ins(%new, %sums : tensor<8x8xf32>, tensor<8xf32>) outs(%0 : tensor<8x8xf32>) {
+  ^bb0(%in: f32, %sum: f32, %out: f32):
+    %v = arith.divf %in, %sum : f32
+    linalg.yield %v : f32
+  } -> tensor<8x8xf32>
+  %turned = linalg.generic {indexing_maps = [#turned, #same], iterator_types = ["parallel", "parallel"]}
+      ins(%new : tensor<8x8xf32>) outs(%0 : tensor<8x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.negf %in : f32
+    linalg.yield %v : f32
+  } -> tensor<8x8xf32>
+  return %parts, %turned : tensor<8x8xf32>, tensor<8x8xf32>
+}

@@ -123,3 +123,56 @@ func.func @other_rows(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   } -> tensor<4x4xf32>
   return %y : tensor<4x4xf32>
 }
+
+// -----
+
+// A transpose of what a chain computes, whose rows are in another order, joins it; one that moves columns, and one that
+// no chain has, stay as they are.
+// CHECK-DAG: #[[SAME:.+]] = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+// CHECK-DAG: #[[TURNED:.+]] = affine_map<(d0, d1, d2) -> (d1, d0, d2)>
+// CHECK-LABEL: func.func @turned(
+// CHECK: [[rows:%.+]] = call @turned_rows_0(%x)
+// CHECK: [[columns:%.+]] = linalg.generic {indexing_maps = [#[[TURNED]], #[[SAME]]], {{.*}} ins(%y
+// CHECK: linalg.index 1
+// CHECK: return [[rows]], [[columns]]
+// CHECK: func.func private @turned_rows_0(
+// CHECK: linalg.generic {indexing_maps = [#[[SAME]], #{{.+}}, #[[TURNED]]]
+// CHECK: linalg.index 1
+// CHECK: arith.divf
+#all = affine_map<(i, j, k) -> (i, j, k)>
+#turned = affine_map<(i, j, k) -> (j, i, k)>
+#row = affine_map<(i, j, k) -> (i, j)>
+#turned_row = affine_map<(i, j, k) -> (j, i)>
+func.func @turned(%x: tensor<2x3x8xf32>, %y: tensor<2x3x8xf32>) -> (tensor<3x2x8xf32>, tensor<3x2x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<2x3xf32>
+  %1 = tensor.empty() : tensor<3x2x8xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<2x3xf32>) -> tensor<2x3xf32>
+  %sum = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x : tensor<2x3x8xf32>) outs(%zeros : tensor<2x3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  } -> tensor<2x3xf32>
+  %parts = linalg.generic {indexing_maps = [#turned, #turned_row, #all],
+      iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %sum : tensor<2x3x8xf32>, tensor<2x3xf32>) outs(%1 : tensor<3x2x8xf32>) {
+  ^bb0(%in: f32, %s: f32, %out: f32):
+    %i = linalg.index 0 : index
+    %n = arith.index_cast %i : index to i32
+    %f = arith.sitofp %n : i32 to f32
+    %v = arith.divf %in, %s : f32
+    %w = arith.addf %v, %f : f32
+    linalg.yield %w : f32
+  } -> tensor<3x2x8xf32>
+  %other = linalg.generic {indexing_maps = [#turned, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%y : tensor<2x3x8xf32>) outs(%1 : tensor<3x2x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %i = linalg.index 1 : index
+    %n = arith.index_cast %i : index to i32
+    %f = arith.sitofp %n : i32 to f32
+    %v = arith.addf %in, %f : f32
+    linalg.yield %v : f32
+  } -> tensor<3x2x8xf32>
+  return %parts, %other : tensor<3x2x8xf32>, tensor<3x2x8xf32>
+}

@@ -52,6 +52,32 @@ def test_batches_of_vectors(batch: int, m: int, n: int, k: int) -> None:
     assert [report.describe() for report in reports if not report.passed] == []
 
 
+def test_products_that_the_payload_rounds_before_it_adds_them() -> None:
+    text = """func.func @f(%a: tensor<9x40xf16>, %b: tensor<40x7xf16>) -> tensor<9x7xf32> {
+  %0 = arith.constant dense<0.0> : tensor<9x7xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(k, n, m) -> (m, k)>, affine_map<(k, n, m) -> (k, n)>,
+      affine_map<(k, n, m) -> (m, n)>], iterator_types = ["reduction", "parallel", "parallel"]}
+      ins(%a, %b : tensor<9x40xf16>, tensor<40x7xf16>) outs(%0 : tensor<9x7xf32>) {
+  ^bb0(%x: f16, %y: f16, %sum: f32):
+    %product = arith.mulf %x, %y : f16
+    %wide = arith.extf %product : f16 to f32
+    %s = arith.addf %sum, %wide : f32
+    linalg.yield %s : f32
+  } -> tensor<9x7xf32>
+  return %1 : tensor<9x7xf32>
+}
+"""
+    with mlir_context():
+        made = build_any(text, "rounded.mlir", Request("auto", {"target": "sm_90a"}, tuned=True))
+    assert isinstance(made, FunctionBuild)
+    inputs = random_inputs(made.bundle, 0)
+    a, b = inputs.values()
+    expected = (a[:, :, None] * b[None]).astype(np.float32).sum(1)
+    for result, passes in ((expected, True), (expected + 0.01, False)):
+        (report,) = compare_results(made.bundle.reference, inputs, [result], NumPyArrays(), 0.0)
+        assert report.passed == passes
+
+
 QUANTIZED_LAYERS = """func.func @q(%a: tensor<17x32xi8>, %w: tensor<32x24xi8>, %v: tensor<24x8xi8>)
     -> tensor<17x8xi32> {
   %0 = arith.constant dense<0> : tensor<17x24xi32>

@@ -55,6 +55,12 @@ def test_one_product_each_is_elementwise() -> None:
     np.testing.assert_array_equal(function(x, y, start), x.astype(np.int64) * y + start)
 
 
+def test_products_of_64_bits_need_no_matrix_units() -> None:
+    x, y, start = numbers("i64", M, K), numbers("i64", K, N), numbers("i64", M, N)
+    function = stepladder.compile(payload("i64", "i64", "i64"), target="sm_80", device="emulator")
+    np.testing.assert_array_equal(function(x, y, start), x @ y + start)
+
+
 def test_unsigned_integers() -> None:
     x, y, start = numbers("i16", M, K), numbers("i16", K, N), numbers("i32", M, N)
     text = payload("i16", "i16", "i32", cast="{cast = #linalg.type_fn<cast_unsigned>}")

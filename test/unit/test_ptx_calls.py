@@ -238,6 +238,40 @@ def test_threads_that_end_at_an_assertion(few: str, lasting: int) -> None:
     assert (y == 1).sum() == lasting
 
 
+_FAILS_IN_A_LOOP = """
+  .reg .pred %good, %more, %end;
+  mov.u32 %r1, %t;
+AGAIN:
+  setp.lt.u32 %good, %r1, 400;
+  @%good bra GOOD;
+  {
+  .param .b64 p0; .param .b64 p1; .param .b32 p2; .param .b64 p3; .param .b64 p4;
+  cvta.global.u64 %d1, text;
+  st.param.b64 [p0], %d1;
+  st.param.b64 [p1], %d1;
+  st.param.b32 [p2], 3;
+  st.param.b64 [p3], %d1;
+  st.param.b64 [p4], 1;
+  call.uni __assertfail, (p0, p1, p2, p3, p4);
+  }
+  exit;
+GOOD:
+  add.u32 %r1, %r1, 32;
+  setp.lt.u32 %more, %r1, 70;
+  @%more bra AGAIN;
+  shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1;
+  cvt.u64.u32 %d1, %r2;
+  st.global.b64 [%y], %d1;
+"""
+
+
+def test_threads_meet_after_a_loop_with_an_assertion() -> None:
+    """Those that leave the loop early wait for the others, although some may end in it."""
+    y, outcome = run(kernel(_FAILS_IN_A_LOOP, head=HEAD + ".global .align 1 .b8 text[2] = {120, 0};"))
+    left = [next(number for number in range(thread + 32, 200, 32) if number >= 70) for thread in range(64)]
+    assert not outcome.findings and y.tolist() == [left[thread ^ 1] for thread in range(64)]
+
+
 _TYPE = "tensor<4x8xf64>"
 _MAP = "affine_map<(i, j) -> (i, j)>"
 

@@ -186,3 +186,56 @@ def test_sums_of_f64_are_those_of_lanes() -> None:
     wide = x.astype(np.float64)
     expected = (wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True)
     assert np.abs(function(x) - expected).max() < 2e-3
+
+
+def test_rows_that_are_written_in_another_order() -> None:
+    """A norm whose result is transposed, in vectors; a reduction of booleans."""
+    text = """
+#all = affine_map<(i, j, k) -> (i, j, k)>
+#turned = affine_map<(i, j, k) -> (j, i, k)>
+#turned_row = affine_map<(i, j, k) -> (j, i)>
+func.func @f(%x: tensor<2x3x64xf16>) -> tensor<3x2x64xf16> {
+  %zeros = arith.constant dense<0.0> : tensor<2x3xf32>
+  %sums = linalg.generic {indexing_maps = [#all, affine_map<(i, j, k) -> (i, j)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x : tensor<2x3x64xf16>) outs(%zeros : tensor<2x3xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %wide = arith.extf %in : f16 to f32
+    %square = arith.mulf %wide, %wide : f32
+    %v = arith.addf %square, %out : f32
+    linalg.yield %v : f32
+  } -> tensor<2x3xf32>
+  %no = arith.constant dense<false> : tensor<2x3xi1>
+  %any = linalg.generic {indexing_maps = [#all, affine_map<(i, j, k) -> (i, j)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x : tensor<2x3x64xf16>) outs(%no : tensor<2x3xi1>) {
+  ^bb0(%in: f16, %out: i1):
+    %limit = arith.constant 2.5 : f16
+    %large = arith.cmpf ogt, %in, %limit : f16
+    %v = arith.ori %large, %out : i1
+    linalg.yield %v : i1
+  } -> tensor<2x3xi1>
+  %0 = tensor.empty() : tensor<3x2x64xf16>
+  %y = linalg.generic {indexing_maps = [#turned, #turned_row, #turned_row, #all],
+      iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %sums, %any : tensor<2x3x64xf16>, tensor<2x3xf32>, tensor<2x3xi1>) outs(%0 : tensor<3x2x64xf16>) {
+  ^bb0(%in: f16, %sum: f32, %is_large: i1, %out: f16):
+    %wide = arith.extf %in : f16 to f32
+    %root = math.rsqrt %sum : f32
+    %negative = arith.negf %root : f32
+    %scale = arith.select %is_large, %negative, %root : f32
+    %v = arith.mulf %wide, %scale : f32
+    %h = arith.truncf %v : f32 to f16
+    linalg.yield %h : f16
+  } -> tensor<3x2x64xf16>
+  return %y : tensor<3x2x64xf16>
+}
+"""
+    function = stepladder.compile(text, target="sm_80", device="emulator")
+    assert len(function.manifest.launches) == 1
+    x = np.random.default_rng(0).standard_normal((2, 3, 64)).astype(np.float16)
+    wide = x.astype(np.float64)
+    signs = np.where((x > 2.5).any(-1, keepdims=True), -1, 1)
+    assert {*signs.flat} == {-1, 1}
+    expected = (signs * wide / np.sqrt((wide**2).sum(-1, keepdims=True))).transpose(1, 0, 2)
+    np.testing.assert_allclose(function(x), expected, atol=1e-3)

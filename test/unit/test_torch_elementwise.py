@@ -75,3 +75,10 @@ def test_bytes(torch: ModuleType) -> None:
         stepladder.StepladderError, match=r"'aten\.sum\S*' of elements of uint8, which torch-mlir takes"
     ):
         stepladder.compile(lambda x: x.sum(0), [x], device="emulator", target="sm_80")
+
+
+def test_words_of_weights_are_shifted_by_tensors(torch: ModuleType) -> None:
+    """As GPTQ and AWQ unpack eight weights of 4 bits from an int32."""
+    words = torch.tensor([-(2**31), -1, 0, 5, 2**31 - 1, 0x12345678], dtype=torch.int32)
+    places = torch.arange(0, 32, 4, dtype=torch.int32)
+    same(torch, lambda torch, x, y: (x[:, None] >> y) & 15, words, places)

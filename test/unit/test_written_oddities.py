@@ -78,24 +78,24 @@ def test_types_that_no_pipeline_multiplies() -> None:
 
 def test_a_part_that_no_pipeline_compiles_is_why_a_function_is_refused() -> None:
     """Two results that are made separately are two kernels: that one kernel makes one of them is not the reason."""
-    given, sums = ("tensor<16x24xi64>", "tensor<24x32xi64>"), "tensor<16x32xi64>"
+    given, sums = ("tensor<16x24xf64>", "tensor<24x32xf64>"), "tensor<16x32xf64>"
     both = f"{sums}, {sums}"
     text = f"""func.func @f(%a: {given[0]}, %b: {given[1]}) -> ({both}) {{
-  %z = arith.constant dense<0> : {sums}
+  %z = arith.constant dense<0.0> : {sums}
   %p = linalg.matmul ins(%a, %b : {given[0]}, {given[1]}) outs(%z : {sums}) -> {sums}
   %e = tensor.empty() : {sums}
   %r:2 = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>,
       affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}}
       ins(%p : {sums}) outs(%e, %e : {both}) {{
-  ^bb0(%x: i64, %o: i64, %q: i64):
-    %n = arith.addi %x, %x : i64
-    %y = arith.muli %x, %x : i64
-    linalg.yield %n, %y : i64, i64
+  ^bb0(%x: f64, %o: f64, %q: f64):
+    %n = arith.addf %x, %x : f64
+    %y = arith.mulf %x, %x : f64
+    linalg.yield %n, %y : f64, f64
   }} -> ({both})
   return %r#0, %r#1 : {both}
 }}"""
-    error = refusal(text)
-    assert error.notes[0].startswith("mma_sync: step 'convert_to_mma_sync': the element type of A must be f16")
+    error = refusal(text, "sm_75")
+    assert error.message.startswith("step 'convert_to_wmma': A and B must have the same element type: f16, bf16 or i8")
     assert error.notes[-1].startswith("as one kernel: ")
     assert error.location and error.location.endswith(":3:8")
 

@@ -53,6 +53,12 @@ class _RoundedOp(StructuredOp):
         array = super()._typed(op, array)
         return _rounded(self.arrays.xp, array, op.type) if is_float(op.type) else array
 
+    def _contracted(self, number: int, reductions: list[int]) -> Labelled | None:
+        """Returns no matrix product of terms that are rounded before they are extended: `_folded` rounds them."""
+        term = self.definitions.get(number)
+        is_narrow = term is not None and term.name == "arith.extf"
+        return None if is_narrow else super()._contracted(number, reductions)
+
     def _operand(self, number: int) -> Labelled:
         value = super()._operand(number)
         assert isinstance(self.program, RoundedEvaluation)

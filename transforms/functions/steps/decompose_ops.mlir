@@ -9,6 +9,8 @@
 // result takes. A slice of a part that an insertion does not change, such as the next tile of a loop's result, becomes a
 // slice of the tensor before the insertion. Slices of a transposed tensor, such as the queries, keys and values of one
 // projection, become transposed slices, since kernels read parts of a buffer in place, but no parts of a transpose.
+// Matmuls of neighbouring slices along k whose results are added, such as the iterations of a loop over k, become one.
+// Reductions that start from a constant tensor start from a fill, as those of front ends do.
 //
 // Source: upstream's passes, patterns and interfaces of linalg and tensor.
 //
@@ -53,13 +55,15 @@ module attributes {transform.with_named_sequence} {
     %pads = transform.structured.match ops{["tensor.pad"]} in %module : (!transform.any_op) -> !transform.any_op
     %padded = transform.structured.rewrite_in_destination_passing_style %pads
       : (!transform.any_op) -> !transform.any_op
+    %structured = transform.apply_registered_pass "convert-elementwise-to-linalg" to %function
+      : (!transform.any_op) -> !transform.any_op
+    "tc.fill_starts"(%module) : (!transform.any_op) -> ()
     "tc.forward_slices"(%module) : (!transform.any_op) -> ()
+    "tc.join_products"(%module) : (!transform.any_op) -> ()
     "tc.transpose_slices"(%module) : (!transform.any_op) -> ()
     "tc.assemble_parts"(%module) {columns = 1 : i64, knobs = {columns = "1 if columns else 0"}}
       : (!transform.any_op) -> ()
     "tc.select_inserted_slices"(%module) : (!transform.any_op) -> ()
-    %structured = transform.apply_registered_pass "convert-elementwise-to-linalg" to %function
-      : (!transform.any_op) -> !transform.any_op
     // Bodies compute their indices once, and tensors whose insertions are gone go too.
     %functions = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.apply_cse to %functions : !transform.any_op

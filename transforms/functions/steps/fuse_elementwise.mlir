@@ -2,7 +2,8 @@
 //
 // Each remaining op becomes a kernel that reads its operands from memory and writes its result there; fused ops
 // exchange values in registers. The step generalizes named ops first, so that transposes and broadcasts fuse as well.
-// What depends on positions alone, such as a causal mask, is computed by each op that reads it.
+// What depends on positions alone, such as a causal mask, is computed by each op that reads it, and so are extensions of
+// narrow elements.
 // An op that extracts elements of what an elementwise op makes, such as one that joins halves, computes them itself.
 // Upstream's pass also drops unused results, such as the position of the maximum that PyTorch's softmax computes. The
 // step leaves functions of matmuls alone.
@@ -28,6 +29,7 @@ module attributes {transform.with_named_sequence} {
     %generic = transform.structured.generalize %vectors : (!transform.any_op) -> !transform.any_op
     // Pairs of positions, such as those of a causal mask, have one reader each.
     "tc.repeat_positions"(%caller) : (!transform.any_op) -> ()
+    "tc.repeat_extensions"(%caller) : (!transform.any_op) -> ()
     %fused = transform.apply_registered_pass "linalg-fuse-elementwise-ops" to %caller
       : (!transform.any_op) -> !transform.any_op
     // The rotary embedding of heads, for example, is two halves that an op joins, and the windows of a padded convolution

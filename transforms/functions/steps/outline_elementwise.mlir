@@ -4,7 +4,8 @@
 // its operands move with a linalg op, so that values between kernels are whole buffers. Parts of arguments whose
 // elements follow each other, such as the weights of one layer in those of all, stay: kernels are launched on their
 // addresses, and are equal for all layers. The arguments of the new functions are read-only: bufferization gives each
-// result a buffer of its own.
+// result a buffer of its own. An elementwise op whose result another one reads at the same elements, and others too, is
+// in one kernel with it, which writes the results of both.
 //
 // Before:
 //   %flat = tensor.collapse_shape %h [[0, 1], [2]] : tensor<2x4x256xf16> into tensor<8x256xf16>
@@ -14,6 +15,7 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @outline_elementwise(%module: !transform.any_op {transform.consumed}) -> !transform.any_op {
+    "tc.join_elementwise"(%module) {at_most = 4 : i64} : (!transform.any_op) -> ()
     "tc.outline_elementwise"(%module) : (!transform.any_op) -> ()
     %left = transform.apply_registered_pass "canonicalize" to %module : (!transform.any_op) -> !transform.any_op
     transform.yield %left : !transform.any_op

@@ -180,8 +180,15 @@ def _padded(x: torch.Tensor, extents: Sequence[int], value: float = 0) -> Any:  
     return torch.ops.aten.constant_pad_nd(x, rest, value) if any(rest) else x.clone()
 
 
+def _shifted_right(x: torch.Tensor, places: torch.Tensor) -> Any:  # noqa: ANN401
+    """Returns signed integers shifted by other integers, as words of several 4-bit weights are unpacked."""
+    are_signed = {x.dtype, places.dtype} <= {torch.int32, torch.int64}
+    return torch.bitwise_right_shift(x, places) if are_signed else NotImplemented
+
+
 # Ops, and functions of their arguments that return the same.
 TABLE = {
+    torch.ops.aten.__rshift__.Tensor: _shifted_right,
     torch.ops.stepladder.linear.default: _linear,
     torch.ops.stepladder.matmul.default: lambda a, b, device="auto": torch.matmul(a, b),
     torch.ops.aten.constant_pad_nd.default: _padded,

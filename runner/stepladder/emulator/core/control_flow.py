@@ -138,10 +138,12 @@ class Graph:
     """The blocks by index, 0 the first: where each may go to.
 
     Attributes:
+        failing: blocks in which an assertion ends threads, which the others do not wait for.
         after: the immediate post-dominator of each, None where ways end without one.
     """
 
     successors: list[list[int]]
+    failing: frozenset[int] = frozenset()
     after: list[int | None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -166,13 +168,18 @@ class Graph:
         count = len(self.successors)
         end = count  # a block after all that leave
         everything = (1 << count + 1) - 1
+        failing = set(self.failing)
+        for block in reversed(self.order()):
+            if self.successors[block] and failing.issuperset(self.successors[block]):
+                failing.add(block)
         post_dominators = [everything] * count + [1 << end]
         is_changed = True
         while is_changed:
             is_changed = False
             for block in reversed(range(count)):
                 common = everything
-                for successor in self.successors[block] or [end]:
+                ways = self.successors[block]
+                for successor in [way for way in ways if way not in failing] or ways or [end]:
                     common &= post_dominators[successor]
                 common |= 1 << block
                 if common != post_dominators[block]:

@@ -14,6 +14,7 @@ from stepladder.emulator.ptx import syntax
 from stepladder.emulator.ptx.scopes import Scope
 from stepladder.runtime.errors import StepladderError
 
+ASSERTFAIL = "__assertfail"
 _RETURN = "ret"
 _END = "behind the function"
 # Addresses of functions: where no memory is, and apart from each other.
@@ -55,6 +56,17 @@ def callee_of(statement: syntax.Statement) -> str:
     if statement.opcode[0] != "call":
         return ""
     return next((operand.text for operand in statement.operands if isinstance(operand, syntax.Name)), "")
+
+
+def failing(blocks: Sequence[Sequence[syntax.Statement]]) -> frozenset[int]:
+    """Returns the numbers of the blocks in which threads end because an assertion does not hold.
+
+    Args:
+        blocks: the statements of each.
+    """
+    return frozenset(
+        number for number, block in enumerate(blocks) if any(callee_of(statement) == ASSERTFAIL for statement in block)
+    )
 
 
 def _lists(statement: syntax.Statement) -> tuple[Sequence[syntax.Operand], Sequence[syntax.Operand]]:

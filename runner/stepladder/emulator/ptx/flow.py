@@ -183,7 +183,8 @@ class Flow:
             *(line.statement.names_read() for part in self.parts for line in [*part.lines, part.branch] if line)
         )
         successors = [self._successors(number) for number in range(len(self.parts))]
-        graph = Graph([*successors, []])
+        statements = [[line.statement for line in part.lines] for part in self.parts]
+        graph = Graph([*successors, []], calls.failing(statements))
         order = sorted(number for number in graph.order() if number < len(self.parts))
         spins = self._mark_spins(graph, order)
         initial = self.builder.emit("registers", _initial)

@@ -116,17 +116,19 @@ def load(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
     return ir.Operation.create("memref.load", results=[type_], operands=[buffer, *indices]).results[0]
 
 
-def as_float(value: ir.Value | None, type_: ir.Type) -> ir.Value:
-    """Returns a floating-point value in a type that is wider or narrower, or the same.
+def converted(value: ir.Value | None, type_: ir.Type) -> ir.Value:
+    """Returns a floating-point value, or a boolean, in a type that is wider or narrower, or the same.
 
     Args:
         value: a scalar, not None.
-        type_: of the result; f32 where it is wider.
+        type_: of the result; f32 or i32 where it is wider.
     """
     assert value is not None
     if value.type == type_:
         return value
-    name = "arith.extf" if isinstance(type_, ir.F32Type) else "arith.truncf"
+    is_wider = isinstance(type_, ir.F32Type) or str(type_) == "i32"
+    ways = ("arith.truncf", "arith.extf") if isinstance(type_, ir.FloatType) else ("arith.trunci", "arith.extui")
+    name = ways[is_wider]
     return ir.Operation.create(name, results=[type_], operands=[value]).results[0]
 
 

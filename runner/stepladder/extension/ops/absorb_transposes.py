@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.multi_kernel.products import axes_read, is_batch_of_vectors, is_product, smallest
+from stepladder.extension.lib.multi_kernel.products import axes_read, is_product, is_without_units, smallest
 from stepladder.extension.lib.multi_kernel.stages import one_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
@@ -58,7 +58,7 @@ class _Transposed:
 def absorb_transposes(payload: ir.Operation, op: AbsorbTransposes, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
     for item in operations_of(one_function(payload).regions[0].blocks[0]):
-        if is_product(item) and not is_batch_of_vectors(item):
+        if is_product(item) and not is_without_units(item):
             _absorb(item, rewriter)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.multi_kernel.added_starts import added_start
 from stepladder.extension.lib.multi_kernel.columns import dissolve
 from stepladder.extension.lib.multi_kernel.plain_operands import (
     add_in_wide_sums,
@@ -16,8 +17,8 @@ from stepladder.extension.lib.multi_kernel.plain_operands import (
 )
 from stepladder.extension.lib.multi_kernel.products import (
     dequantizing_ops,
-    is_batch_of_vectors,
     is_product,
+    is_without_units,
     layout_sources,
     refusal_of,
     smallest,
@@ -105,9 +106,7 @@ def outline_matmuls(payload: ir.Operation, op: OutlineMatmuls, rewriter: Rewrite
     zero_points.expand(function)
     body = function.regions[0].blocks[0]
     while True:
-        product = next(
-            (item for item in operations_of(body) if is_product(item) and not is_batch_of_vectors(item)), None
-        )
+        product = next((item for item in operations_of(body) if is_product(item) and not is_without_units(item)), None)
         if product is None:
             break
         _store_constants(product)
@@ -188,7 +187,7 @@ def _from_zeros(product: ir.Operation, rewriter: Rewriter) -> ir.Operation:
         zeros = create_named_op("linalg.fill", [constant(type_.element_type, 0)], empty).results[0]
         product.operands[2] = zeros
     with ir.InsertionPoint.after(product), product.location:
-        total = create_named_op("linalg.add", [product.results[0], initial], empty)
+        total = added_start(product, initial, empty)
     product.results[0].replace_all_uses_except(total.results[0], total)
     return product
 

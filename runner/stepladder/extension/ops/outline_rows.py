@@ -4,12 +4,13 @@ from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.multi_kernel.rows import RowOp, is_chain, is_too_long, length_of
 from stepladder.extension.lib.multi_kernel.stages import STARTS, one_function, outline, with_producers
+from stepladder.extension.lib.multi_kernel.turned_loops import turn, turn_back
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import origin, producer, walk
 
-_SLICE = "tensor.extract_slice"
+_SLICE, _GENERIC = "tensor.extract_slice", "linalg.generic"
 
 
 class OutlineRows(Tc.Operation, name="outline_rows"):
@@ -30,17 +31,19 @@ def outline_rows(payload: ir.Operation, op: OutlineRows, rewriter: Rewriter) -> 
     """Rewrites the function below `payload`; see the op."""
     body = one_function(payload).regions[0].blocks[0]
     outlined_ops: set[ir.Operation] = set()
+    turn(item for item in operations_of(body) if item.name == _GENERIC)
     while True:
         block = _Block(body)
         seed = next(
             (candidate for candidate in block.ops if candidate.reduced and candidate.op not in outlined_ops), None
         )
         if seed is None:
-            return
+            break
         chain = block.chain(seed)
         outlined_ops.update(member.op for member in chain)
         if len(chain) > 1 or is_chain(seed):
             _outline(block, chain, rewriter)
+    turn_back(walk(payload, _GENERIC), lambda item: item.block == body)
 
 
 class _Block:
@@ -63,7 +66,7 @@ class _Block:
                     if place is not None and place < len(self._before):
                         mask |= self._before[place] | 1 << place
             self._before.append(mask)
-        self.ops = [RowOp(op) for op in self.all if op.name == "linalg.generic" and _may_be_in_chain(RowOp(op))]
+        self.ops = [RowOp(op) for op in self.all if op.name == _GENERIC and _may_be_in_chain(RowOp(op))]
 
     def chain(self, seed: RowOp) -> list[RowOp]:
         """Returns a reduction and the ops that can be computed with it, in order.
@@ -138,7 +141,8 @@ def _reads_rows(chain: list[RowOp], op: RowOp, rank: int) -> bool:
     """Returns whether an op reads a result of a chain, or makes what it reads, and all of this row by row."""
     edges = [edge for member in chain for edge in (*_edges(member, op), *_edges(op, member))]
     return bool(edges) and all(
-        reader.reads_row_by_row(number, rank, of_rows=bool(maker.reduced) or len(maker.kept) == rank)
+        not maker.is_turned
+        and reader.reads_row_by_row(number, rank, of_rows=bool(maker.reduced) or len(maker.kept) == rank)
         and _is_of_same_axes(reader.op.operands[number])
         for maker, reader, number in edges
     )

@@ -12,8 +12,8 @@ from stepladder.extension.lib.multi_kernel.products import (
     Groups,
     axes_read,
     groups_of,
-    is_batch_of_vectors,
     is_product,
+    is_without_units,
     sizes_of,
     smallest,
 )
@@ -72,7 +72,7 @@ def permute_contractions(payload: ir.Operation, op: PermuteContractions, rewrite
     """Rewrites the function below `payload`; see the op."""
     for item in operations_of(one_function(payload).regions[0].blocks[0]):
         columns, in_place = bool(op.columns.value), bool(op.in_place.value)
-        if not is_product(item) or is_batch_of_vectors(item):
+        if not is_product(item) or is_without_units(item):
             continue
         strided = bool(op.strided.value) and not (in_place and _has_other_widths(item))
         _mark(item, strided=strided)

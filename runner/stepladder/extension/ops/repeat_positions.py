@@ -48,7 +48,7 @@ def repeat_positions(payload: ir.Operation, op: RepeatPositions, rewriter: Rewri
     shared = {item for item in made if item.name == _GENERIC and len(list(item.results[0].uses)) > 1}
     if not shared:
         return
-    for reader in [item for item in ops if not known[item] and _is_fused(item)]:
+    for reader in [item for item in ops if _is_fused(item) and (not known[item] or _is_kept(item, known))]:
         for place, operand in enumerate(reader.operands):
             makers = _makers(operand, known)
             if not shared.isdisjoint(makers) and len(makers) <= _MOST:
@@ -76,6 +76,15 @@ def _is_elementwise(generic: ir.Operation) -> bool:
 def _is_fused(op: ir.Operation) -> bool:
     """Returns whether an op is elementwise, or a reduction of one tensor, which upstream fuses with makers of it."""
     return op.name == _GENERIC and (_is_elementwise(op) or len(op.operands) == len(op.results) + 1)
+
+
+def _is_kept(op: ir.Operation, known: dict[ir.Operation, bool]) -> bool:
+    """Returns whether an op that no elementwise op computes, such as a matmul with its epilogue, reads a result."""
+    readers = [user for result in op.results for user in users_of(result)]
+    return any(
+        _is_kept(user, known) if user.name in _MOVES else not known.get(user, False) and not _is_fused(user)
+        for user in readers
+    )
 
 
 def _is_argument_of(value: ir.Value, op: ir.Operation) -> bool:

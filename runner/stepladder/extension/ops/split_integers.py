@@ -15,6 +15,7 @@ from stepladder.mlir.reshapes import TENSOR_RESHAPES
 from stepladder.mlir.traverse import attributes_of, producer
 from stepladder.payload.front import bodies
 from stepladder.payload.rewrites import zero_points
+from stepladder.payload.rewrites.inlined_zero_points import inlined
 from stepladder.runtime.errors import StepladderError
 
 _DIGIT_BITS = 8
@@ -68,7 +69,7 @@ def split_integers(payload: ir.Operation, op: SplitIntegers, rewriter: Rewriter)
     """Rewrites the products of the function below `payload`; see the op."""
     for product in operations_of(one_function(payload).regions[0].blocks[0]):
         factors = _factors_of(product) if is_product(product) and is_structured(product) else None
-        if factors is None:
+        if factors is None or inlined(bodies.structured(product)) is not None:
             continue
         with ir.InsertionPoint(product), product.location:
             result = _split(product, [_narrowed(factor) for factor in factors])

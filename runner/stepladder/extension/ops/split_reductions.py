@@ -2,7 +2,7 @@
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.element_bodies import as_float
+from stepladder.extension.lib.element_bodies import converted
 from stepladder.extension.lib.epilogues.folds import Fold, fold_of
 from stepladder.extension.lib.multi_kernel.reduction_parts import Parts, parts_of
 from stepladder.extension.lib.multi_kernel.rows import RowOp
@@ -126,7 +126,7 @@ class _DividedLoops:
             terms = self._terms(block, folds)
             so_far = list(block.arguments)[op.inputs :]
             folded = [
-                fold.folded(value, term if term.type == fold.type else as_float(term, fold.type))
+                fold.folded(value, term if term.type == fold.type else converted(term, fold.type))
                 for fold, value, term in zip(folds, so_far, terms)
             ]
             ir.Operation.create("linalg.yield", operands=folded)
@@ -191,6 +191,6 @@ def _rounded(fold: Fold, total: ir.Value, start: ir.Value) -> ir.Value:
     generic, block = create_generic(inputs, [empty], maps)
     with ir.InsertionPoint(block):
         begin = fill.operands[0] if fill is not None and is_number else block.arguments[1]
-        sum_ = fold.folded(as_float(begin, fold.type), block.arguments[0])
-        ir.Operation.create("linalg.yield", operands=[as_float(sum_, type_.element_type)])
+        sum_ = fold.folded(converted(begin, fold.type), block.arguments[0])
+        ir.Operation.create("linalg.yield", operands=[converted(sum_, type_.element_type)])
     return generic.results[0]

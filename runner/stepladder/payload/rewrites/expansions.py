@@ -35,6 +35,7 @@ from stepladder.payload.rewrites import (
     subtracted_products,
     sunk_scalars,
     tosa,
+    truncated_sums,
     unit_axes,
     unrolled_loops,
 )
@@ -72,6 +73,7 @@ _REWRITES = (
     sliding_windows.gather,
     subtracted_products.separate,
     boolean_products.count,
+    truncated_sums.narrow,
     integer_factors.convert,
     # Functions of elements, and of their bits.
     selected_extrema.fold,

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from stepladder.emulator.ptx.site import Site
 
 _INDEX = PtxType("u32", "u", 32)
-_ASSERTFAIL = "__assertfail"
 _PARTS = 5  # message, file, line, function, bytes of a character
 _B32, _B64 = PtxType("b32", "b", 32), PtxType("b64", "b", 64)
 
@@ -131,7 +130,7 @@ def _vprintf(fiber: Fiber, op: Instruction, text: Value, arguments: Value) -> No
 
 
 # Functions without a body: how many parameters they take, and what executes them.
-_KNOWN: dict[str, tuple[int, Callable]] = {_ASSERTFAIL: (_PARTS, _assertfail), "vprintf": (2, _vprintf)}
+_KNOWN: dict[str, tuple[int, Callable]] = {calls.ASSERTFAIL: (_PARTS, _assertfail), "vprintf": (2, _vprintf)}
 
 
 @instruction("nanosleep", "pmevent", "brkpt", is_pure=True)

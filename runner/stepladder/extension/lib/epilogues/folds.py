@@ -10,11 +10,21 @@ from stepladder.extension.lib.neutral_elements import NEUTRAL_FLOATS
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import producer, users_of
 
+# -1 has all bits; booleans are folded as integers.
 _NEUTRAL = {f"arith.{name}": value for name, value in NEUTRAL_FLOATS.items()} | {
     "arith.addi": 0,
+    "arith.andi": -1,
+    "arith.maxui": 0,
+    "arith.minui": -1,
     "arith.mulf": 1.0,
     "arith.muli": 1,
+    "arith.ori": 0,
+    "arith.xori": 0,
 }
+# Extrema of signed integers, whose neutral elements depend on the type.
+_SIGNED = ("arith.maxsi", "arith.minsi")
+# Folds of booleans that folds of their integers, 0 and 1, give.
+_OF_BITS = ("arith.andi", "arith.ori", "arith.xori")
 
 
 @dataclass(frozen=True)
@@ -24,7 +34,7 @@ class Fold:
     Attributes:
         op: the op of the body that folds a value into the result so far.
         term: what it folds.
-        type: of the result so far: f32 for sums and products of 16 bits, which are rounded once.
+        type: of the result so far: f32 for sums and products of 16 bits, which are rounded once; i32 for booleans.
     """
 
     op: ir.Operation
@@ -38,7 +48,10 @@ class Fold:
 
     def neutral(self) -> ir.Value:
         """Returns the neutral element, at the current insertion point."""
-        return constant(self.type, _NEUTRAL[self.name])
+        if self.name not in _SIGNED:
+            return constant(self.type, _NEUTRAL[self.name])
+        lowest = -(1 << ir.IntegerType(self.type).width - 1)
+        return constant(self.type, lowest if self.name == "arith.maxsi" else -1 - lowest)
 
     def folded(self, left: ir.Value, right: ir.Value) -> ir.Value:
         """Returns two values folded, at the current insertion point.
@@ -61,12 +74,14 @@ def fold_of(generic: ir.Operation, output: int) -> Fold | None:
     end = operations_of(body)[-1]
     so_far = body.arguments[len(body.arguments) - len(end.operands) + output]
     op = producer(end.operands[output])
-    if op is None or op.block != body or op.name not in _NEUTRAL:
+    if op is None or op.block != body or op.name not in (*_NEUTRAL, *_SIGNED):
         return None
     terms = [operand for operand in op.operands if operand != so_far]
     if len(terms) != 1 or users_of(so_far) != [op] or len(list(op.results[0].uses)) != 1:
         return None
     type_ = op.results[0].type
+    if str(type_) == "i1":
+        return Fold(op, terms[0], ir.IntegerType.get_signless(32)) if op.name in _OF_BITS else None
     is_sum = op.name in ("arith.addf", "arith.mulf")
     wide = ir.F32Type.get() if is_sum and isinstance(type_, (ir.F16Type, ir.BF16Type)) else type_
     return Fold(op, terms[0], wide)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from stepladder.extension.lib.arithmetic import apply, constant, equal, index, less_than
 from stepladder.extension.lib.control_flow import create_if, operations_of
-from stepladder.extension.lib.element_bodies import LANES, as_float, create_forall
+from stepladder.extension.lib.element_bodies import LANES, converted, create_forall
 from stepladder.extension.lib.epilogues.partial_results import over_lanes
 from stepladder.extension.lib.memory import store_vector
 from stepladder.extension.lib.multi_kernel.donation import Part, replaced_part
@@ -250,7 +250,7 @@ class ElementNest(ElementValues):
         """Returns the results of an element, of what the outputs hold before and the folded values."""
         assert self.folds is not None
         return [
-            as_float(fold.folded(as_float(start, fold.type), value), fold.op.results[0].type)
+            converted(fold.folded(converted(start, fold.type), value), fold.op.results[0].type)
             for fold, start, value in zip(self.folds, starts, folded)
         ]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from stepladder.extension.lib.arithmetic import digits
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal
-from stepladder.extension.lib.element_bodies import as_float, compute_body, load, operand_loops
+from stepladder.extension.lib.element_bodies import compute_body, converted, load, operand_loops
 from stepladder.extension.lib.epilogues.first_extrema import first_extremum_of
 from stepladder.extension.lib.epilogues.folds import Fold, fold_of
 from stepladder.extension.lib.multi_kernel.initial_values import initial_of
@@ -157,7 +157,7 @@ class ElementValues:
         assert self.folds is not None
         values = self.computed(loops, [None] * self.outputs, loaded or {})
         return [
-            fold.folded(value, as_float(values.get(fold.term, fold.term), fold.type))
+            fold.folded(value, converted(values.get(fold.term, fold.term), fold.type))
             for fold, value in zip(self.folds, so_far)
         ]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from stepladder.extension.lib.arithmetic import apply, equal, index, integer
 from stepladder.extension.lib.control_flow import create_if
-from stepladder.extension.lib.element_bodies import LANES, as_float
+from stepladder.extension.lib.element_bodies import LANES, converted
 from stepladder.extension.lib.epilogues.first_extrema import FirstExtremum
 from stepladder.extension.lib.memory import create_global
 from stepladder.extension.lib.multi_kernel.element_values import ElementValues
@@ -34,7 +34,7 @@ def store_extremum(values: ElementValues, extremum: FirstExtremum, loops: Loops,
         lanes: how many those are: a warp, or all threads of a block.
     """
     starts = [start for number in range(values.outputs) if (start := values.start(number, loops)) is not None]
-    best, number = _of_thread(values, extremum, loops, lane, lanes, as_float(starts[extremum.value], ir.F32Type.get()))
+    best, number = _of_thread(values, extremum, loops, lane, lanes, converted(starts[extremum.value], ir.F32Type.get()))
     best, number = extremum.over_lanes(best, number, LANES)
     if lanes > WARP:
         best, number = _over_warps(values.generic, extremum, best, number, lane, lanes // WARP)
@@ -73,7 +73,7 @@ def _of_thread(
             computed = [values.values_of({**loops, **values.indices(own, values.reduced)}) for own in numbers]
             best, number = loop.inner_iter_args
             for own, of_iteration in zip(numbers, computed):
-                term = as_float(of_iteration.get(extremum.term, extremum.term), best.type)
+                term = converted(of_iteration.get(extremum.term, extremum.term), best.type)
                 number = arith.select(extremum.exceeds(term, best), arith.index_cast(number.type, own), number)
                 best = extremum.folded(best, term)
             scf.yield_([best, number])
@@ -117,5 +117,5 @@ def _store_selected(
     results = list(starts)
     selected_value = of_iteration.get(extremum.selected, extremum.selected)
     results[extremum.place] = arith.select(exceeds, selected_value, starts[extremum.place])
-    results[extremum.value] = as_float(best, starts[extremum.value].type)
+    results[extremum.value] = converted(best, starts[extremum.value].type)
     values.store(results, loops)

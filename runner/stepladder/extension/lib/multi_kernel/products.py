@@ -101,14 +101,17 @@ def groups_of(product: ir.Operation) -> Groups:
     return Groups(a & b & c, (a - b) & c, (b - a) & c, (a & b) - c)
 
 
-def is_batch_of_vectors(product: ir.Operation) -> bool:
-    """Returns whether m, n or k of each product of a batch is 1, which no matrix unit is for.
+def is_without_units(product: ir.Operation) -> bool:
+    """Returns whether no matrix unit computes a contraction: one of 64-bit integers, or a batch of products in each of
+    which m, n or k is 1.
 
     The products of one A and B are a batch too where the result has m on both sides of n, or n on both sides of m.
 
     Args:
         product: a contraction of two operands on tensors.
     """
+    if any(str(ir.ShapedType(operand.type).element_type) == "i64" for operand in list(product.operands)[:2]):
+        return True
     groups = groups_of(product)
     sizes = sizes_of(product)
     order = [loop in groups.m for loop in loops_of(indexing_maps(product)[2]) if sizes[loop] > 1]
@@ -312,7 +315,7 @@ def widens_operand(op: ir.Operation) -> bool:
     while pending:
         for user in users_of(pending.pop().results[0]):
             (pending if is_layout(user) else readers).append(user)
-    return all(is_product(user) and not is_batch_of_vectors(user) for user in readers)
+    return all(is_product(user) and not is_without_units(user) for user in readers)
 
 
 def smallest(product: ir.Operation, *, columns: bool = True) -> tuple[list[ir.Operation], ir.Value]:

@@ -11,8 +11,8 @@ from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.element_bodies import (
     LANES,
-    as_float,
     compute_body,
+    converted,
     create_forall,
     has_vectors,
     load,
@@ -26,7 +26,7 @@ from stepladder.extension.lib.threads import WARP
 from stepladder.extension.lib.vectors import extract
 from stepladder.mlir import types
 from stepladder.mlir.bindings import gpu, ir, memref, scf
-from stepladder.mlir.reshapes import BUFFER_VIEWS, groups_of
+from stepladder.mlir.reshapes import BUFFER_VIEWS
 from stepladder.mlir.traverse import origin, producer
 
 # Elements, or vectors of them, that a thread loads before it computes, so that their loads overlap.
@@ -156,8 +156,8 @@ class RowKernel:
         for number, (fold, value) in enumerate(zip(folds, values)):
             place = op.inputs + number
             start = self.starts[origin(op.op.operands[place], BUFFER_VIEWS)]
-            total = fold.folded(as_float(start, fold.type), value)
-            self.scalars[op.op, number] = as_float(total, fold.op.results[0].type)
+            total = fold.folded(converted(start, fold.type), value)
+            self.scalars[op.op, number] = converted(total, fold.op.results[0].type)
         if stored_results:
             with create_if(equal(self.lane, index(0))):
                 for number in stored_results:
@@ -228,7 +228,7 @@ class RowKernel:
         assert op.folds is not None
         self._elements.clear()
         for values in [self._values(op, self._loops(op, column)) for column in columns]:
-            terms = [as_float(values.get(fold.term, fold.term), fold.type) for fold in op.folds]
+            terms = [converted(values.get(fold.term, fold.term), fold.type) for fold in op.folds]
             so_far = [fold.folded(value_so_far, term) for fold, value_so_far, term in zip(op.folds, so_far, terms)]
         return so_far
 
@@ -297,14 +297,7 @@ class RowKernel:
         if root not in self.writers:
             return self._loaded_element(buffer, coordinates)
         op, number = self.writers[root]
-        view = buffer
-        while view != op.op.operands[op.inputs + number] and view != root:
-            source = producer(view)
-            assert source is not None
-            coordinates = _through(source, coordinates)
-            view = source.operands[0]
-        if view != op.op.operands[op.inputs + number]:
-            raise Refusal(op.op, "a result that is written through a view, and read through another")
+        coordinates = _in_view(op.op, op.op.operands[op.inputs + number], buffer, coordinates)
         loops: dict[int, Coordinate] = dict.fromkeys(range(len(op.sizes)))
         loops |= {loop: place for loop, place in zip(op.maps[op.inputs + number], coordinates) if loop is not None}
         if not op.reduced:
@@ -336,22 +329,12 @@ def _materialized(place: Coordinate) -> ir.Value:
     return index(0) if place is None else place
 
 
-def _through(view: ir.Operation, coordinates: list[Coordinate]) -> list[Coordinate]:
-    """Returns the coordinates in what a view is of, where it adds or leaves out axes of one element alone."""
-    if view.name == "memref.cast":
-        return coordinates
-    groups = groups_of(view)
-    narrow, wide = ir.MemRefType(view.results[0].type), ir.MemRefType(view.operands[0].type)
-    if view.name == "memref.expand_shape":
-        narrow, wide = wide, narrow
-    source_coordinates: list[Coordinate] = [None] * wide.rank
-    of_groups: list[Coordinate] = []
-    for number, group in enumerate(groups):
-        long = [axis for axis in group if wide.shape[axis] > 1]
-        if len(long) > 1:
-            raise Refusal(view, "a view that divides an axis of what is computed by rows")
-        if view.name == "memref.expand_shape":
-            of_groups.append(coordinates[long[0]] if long else None)
-        elif long:
-            source_coordinates[long[0]] = coordinates[number]
-    return of_groups if view.name == "memref.expand_shape" else source_coordinates
+def _in_view(op: ir.Operation, written: ir.Value, read: ir.Value, coordinates: list[Coordinate]) -> list[Coordinate]:
+    """Returns the coordinates in one view of a buffer of an element that is read through another one, where the views
+    differ in axes of one element alone."""
+    shapes = [ir.MemRefType(view.type).shape for view in (written, read)]
+    extents, extents_read = ([size for size in shape if size > 1] for shape in shapes)
+    if extents != extents_read:
+        raise Refusal(op, "a view that divides an axis of what is computed by rows")
+    long = iter([place for place, size in zip(coordinates, shapes[1]) if size > 1])
+    return [next(long) if size > 1 else None for size in shapes[0]]

@@ -83,13 +83,20 @@ class RowOp:
 
     @cached_property
     def kept(self) -> list[int]:
-        """The loops of more than one iteration that the results have, in the order of their axes."""
-        return self.counted(self.maps[-1])
+        """The loops of more than one iteration that the results have: of a reduction in the order of their axes."""
+        loops = self.counted(self.maps[-1])
+        return loops if self.reduced else sorted(loops)
 
     @cached_property
     def reduced(self) -> list[int]:
         """The loops of more than one iteration that the results do not have."""
-        return [loop for loop in range(len(self.sizes)) if self.sizes[loop] > 1 and loop not in self.kept]
+        result_loops = self.counted(self.maps[-1])
+        return [loop for loop in range(len(self.sizes)) if self.sizes[loop] > 1 and loop not in result_loops]
+
+    @cached_property
+    def is_turned(self) -> bool:
+        """Whether the results have the rows in another order than the loops."""
+        return self.counted(self.maps[-1]) != self.kept
 
     @cached_property
     def folds(self) -> list[Fold] | None:
@@ -127,9 +134,14 @@ class RowOp:
         Args:
             rows: sizes of the outer loops.
         """
-        if any(self.counted(map_) != self.kept for map_ in self.maps[self.inputs :]):
+        result_loops = [self.counted(map_) for map_ in self.maps[self.inputs :]]
+        if self.kept != sorted(self.kept) or any(sorted(loops) != self.kept for loops in result_loops):
             return False
-        if self.kept != sorted(self.kept):
+        # The columns of a result are those of the op; the rows of an elementwise op may be in any order.
+        if any(
+            loops[0 if self.reduced else len(rows) :] != self.kept[0 if self.reduced else len(rows) :]
+            for loops in result_loops
+        ):
             return False
         if self.reduced:
             is_inner = not self.kept or self.kept[-1] < self.reduced[0]

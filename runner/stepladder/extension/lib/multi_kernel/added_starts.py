@@ -1,0 +1,50 @@
+"""What a matmul starts from, added after it: an epilogue computes it, where an elementwise op does."""
+
+from __future__ import annotations
+
+from stepladder.extension.lib.arithmetic import add
+from stepladder.extension.lib.control_flow import operations_of
+from stepladder.mlir.bindings import ir
+from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
+from stepladder.mlir.traverse import producer, users_of
+
+
+def added_start(product: ir.Operation, initial: ir.Value, empty: ir.Value) -> ir.Operation:
+    """Creates the op that adds what a matmul started from to its result, at the insertion point.
+
+    Args:
+        product: the matmul, which starts from zeros.
+        initial: what it started from. An elementwise op that makes it for the matmul alone is computed in the new op.
+        empty: a tensor of the type of the result.
+
+    Returns:
+        The op.
+    """
+    maker = producer(initial)
+    if maker is None or not _is_elementwise(maker) or users_of(initial):
+        return create_named_op("linalg.add", [product.results[0], initial], empty)
+    maps, (*arguments, so_far) = indexing_maps(maker), maker.regions[0].blocks[0].arguments
+    reads_output = bool(list(so_far.uses))
+    operands = list(maker.operands) if reads_output else list(maker.operands)[:-1]
+    identity = maps[-1]
+    generic, body = create_generic(
+        [product.results[0], *operands], [empty], [identity, *maps[: len(operands)], identity]
+    )
+    old_arguments: list[ir.Value] = [*arguments, so_far] if reads_output else [*arguments]
+    values: dict[ir.Value, ir.Value] = dict(zip(old_arguments, list(body.arguments)[1:]))
+    *ops, end = operations_of(maker.regions[0].blocks[0])
+    values = clone_ops(ops, values, ir.InsertionPoint(body))
+    with ir.InsertionPoint(body):
+        total = add(body.arguments[0], values.get(end.operands[0], end.operands[0]))
+        ir.Operation.create("linalg.yield", operands=[total])
+    maker.erase()
+    return generic
+
+
+def _is_elementwise(op: ir.Operation) -> bool:
+    """Returns whether an op computes each element of one tensor once, in the order of its loops."""
+    if op.name != "linalg.generic" or len(op.results) != 1:
+        return False
+    map_ = indexing_maps(op)[-1]
+    return map_ == ir.AffineMap.get_identity(map_.n_dims)
