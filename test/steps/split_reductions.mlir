@@ -140,3 +140,33 @@ func.func @others(%x: tensor<64x4096xf32>, %y: tensor<1x1000003xf32>, %z: tensor
   } -> tensor<f32>
   return %a, %b, %c : tensor<64xf32>, tensor<1xf32>, tensor<f32>
 }
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#columns = affine_map<(i, j) -> (j)>
+
+// Rows of three results are no vectors. Neighbouring rows are parts, which are vectors together; so many parts are
+// divided again.
+// CHECK-LABEL: func.func @narrow(
+// CHECK: tensor.expand_shape %{{.*}} {{\[\[}}0, 1], [2]] output_shape [{{.*}}, [[count:[0-9]+]], 3] : tensor<1000000x3xf32>
+// CHECK: linalg.generic {{.*}} iterator_types = ["reduction", "parallel", "parallel"]}
+// CHECK-SAME: outs(%{{.*}} : tensor<[[count]]x3xf32>)
+// CHECK: tensor.expand_shape %{{.*}} {{\[\[}}0, 1], [2]] output_shape [{{.*}}, [[fewer:[0-9]+]], 3] : tensor<[[count]]x3xf32>
+// CHECK: linalg.generic {{.*}} iterator_types = ["reduction", "parallel", "parallel"]}
+// CHECK-SAME: outs(%{{.*}} : tensor<[[fewer]]x3xf32>)
+// CHECK: linalg.generic {{.*}} iterator_types = ["reduction", "parallel"]}
+// CHECK-SAME: ins(%{{.*}} : tensor<[[fewer]]x3xf32>) outs(%{{.*}} : tensor<3xf32>)
+// CHECK-NOT: linalg.generic
+func.func @narrow(%x: tensor<1000000x3xf32>) -> tensor<3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<3xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<3xf32>) -> tensor<3xf32>
+  %a = linalg.generic {indexing_maps = [#all, #columns], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<1000000x3xf32>) outs(%zeros : tensor<3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %out, %in : f32
+    linalg.yield %v : f32
+  } -> tensor<3xf32>
+  return %a : tensor<3xf32>
+}

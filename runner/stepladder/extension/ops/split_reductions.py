@@ -11,12 +11,12 @@ from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, create_loop_index, create_named_op
 from stepladder.mlir.reshapes import reshaped
-from stepladder.mlir.traverse import producer
+from stepladder.mlir.traverse import defining_op, producer
 
 
 class SplitReductions(Tc.Operation, name="split_reductions"):
     """Divides each reduction with few results and many terms into two: the first one reduces parts of the terms, and
-    the second one its results.
+    the second one its results. The second one is divided again, if it has as many terms.
 
     A part is an iteration of some reduced loops, or of a part of one, whose operands are expanded. Sums of 16-bit
     floating-point numbers have parts of f32, and are rounded once, by an elementwise op. Reductions that a chain of ops
@@ -33,10 +33,13 @@ class SplitReductions(Tc.Operation, name="split_reductions"):
 @transform_op(SplitReductions)
 def split_reductions(payload: ir.Operation, op: SplitReductions, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
-    for generic in operations_of(one_function(payload).regions[0].blocks[0]):
-        if generic.name == "linalg.generic" and (parts := _parts_of(generic)) is not None:
+    pending = [op for op in operations_of(one_function(payload).regions[0].blocks[0]) if op.name == "linalg.generic"]
+    while pending:
+        generic = pending.pop()
+        parts = _parts_of(generic)
+        if parts is not None:
             with ir.InsertionPoint(generic), generic.location:
-                _split(generic, parts)
+                pending += _split(generic, parts)
             rewriter.erase_op(generic)
 
 
@@ -51,18 +54,23 @@ def _parts_of(generic: ir.Operation) -> Parts | None:
         return None
 
 
-def _split(generic: ir.Operation, parts: Parts) -> None:
-    """Creates the two reductions of an op in its place."""
+def _split(generic: ir.Operation, parts: Parts) -> list[ir.Operation]:
+    """Creates the reductions of an op in its place: of the parts, and of each result; returns the latter."""
     row_op = RowOp(generic)
     folds = [fold for number in range(row_op.outputs) if (fold := fold_of(generic, number)) is not None]
     divided_loops = _DividedLoops(row_op, parts)
     partial = divided_loops.reduce_parts(folds)
     kept_loops = sorted(divided_loops.kept)
+    reductions = []
     for number, fold in enumerate(folds):
         place = row_op.inputs + number
         axes = [kept_loops.index(divided_loops.first(loop)) for loop in row_op.maps[place] if loop is not None]
-        result = _fold_parts(fold, partial[number], generic.operands[place], axes)
-        generic.results[number].replace_all_uses_with(result)
+        start = generic.operands[place]
+        total = _fold_parts(fold, partial[number], start, axes)
+        reductions.append(defining_op(total))
+        is_narrow = ir.RankedTensorType(start.type).element_type != fold.type
+        generic.results[number].replace_all_uses_with(_rounded(fold, total, start) if is_narrow else total)
+    return reductions
 
 
 class _DividedLoops:
@@ -77,7 +85,7 @@ class _DividedLoops:
         results = {loop for loop in op.maps[-1] if loop is not None}
         self.kept = {self.first(loop) for loop in (*results, *parts.whole)}
         if parts.divided is not None:
-            self.kept.add(parts.divided)
+            self.kept.add(parts.divided + parts.are_inner)
 
     def first(self, loop: int) -> int:
         """Returns the new number of a loop: of the outer one, where it is divided.
@@ -161,7 +169,7 @@ def _filled(fold: Fold, shape: list[int]) -> ir.Value:
 
 
 def _fold_parts(fold: Fold, parts: ir.Value, start: ir.Value, axes: list[int]) -> ir.Value:
-    """Returns a result of a reduction, folded from those of its parts, at the insertion point.
+    """Returns a result of a reduction, folded from those of its parts, in their type, at the insertion point.
 
     Args:
         fold: of the result.
@@ -178,7 +186,7 @@ def _fold_parts(fold: Fold, parts: ir.Value, start: ir.Value, axes: list[int]) -
     with ir.InsertionPoint(block):
         part, so_far = block.arguments
         ir.Operation.create("linalg.yield", operands=[fold.folded(so_far, part)])
-    return _rounded(fold, generic.results[0], start) if is_narrow else generic.results[0]
+    return generic.results[0]
 
 
 def _rounded(fold: Fold, total: ir.Value, start: ir.Value) -> ir.Value:

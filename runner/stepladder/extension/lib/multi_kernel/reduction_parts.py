@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from stepladder.extension.lib.element_bodies import VECTOR_BYTES, vector_bits
 from stepladder.extension.lib.epilogues.folds import fold_of
 from stepladder.extension.lib.multi_kernel.row_threads import column_width, row_threads
 from stepladder.extension.lib.multi_kernel.rows import LONG, RowOp, is_too_long
 from stepladder.extension.lib.threads import WARP
+from stepladder.mlir.bindings import ir
 
 # Threads of a kernel that saturate the memory: of those that load vectors of rows, and of those that reduce a column
 # each (docs/results/column_parts.json).
@@ -18,6 +20,7 @@ _OF_ROWS, _OF_COLUMNS = 1 << 18, 1 << 16
 _MANY_LOADS = 16
 # Loads of a thread of a part, if a loop has such a divisor, and terms of a part in any case.
 _FEWEST_LOADS, _FEWEST_TERMS = 4, 64
+_BYTE = 8  # bits
 
 
 @dataclass(frozen=True)
@@ -26,13 +29,15 @@ class Parts:
 
     Attributes:
         whole: reduced loops of which each iteration is a part.
-        divided: another reduced loop that is divided; None without one.
-        outer: into how many parts it is divided, a divisor of its iterations.
+        divided: another reduced loop that is divided into an outer and an inner one; None without one.
+        outer: iterations of the outer one, a divisor of those of the loop.
+        are_inner: whether each iteration of the inner one is a part, and not of the outer one.
     """
 
     whole: tuple[int, ...]
     divided: int | None
     outer: int
+    are_inner: bool = False
 
     def count(self, sizes: list[int]) -> int:
         """Returns how many parts there are.
@@ -40,7 +45,10 @@ class Parts:
         Args:
             sizes: iterations of each loop of the reduction.
         """
-        return math.prod(sizes[loop] for loop in self.whole) * self.outer
+        count = math.prod(sizes[loop] for loop in self.whole)
+        if self.divided is None:
+            return count
+        return count * (sizes[self.divided] // self.outer if self.are_inner else self.outer)
 
 
 def parts_of(op: RowOp) -> Parts | None:
@@ -63,6 +71,8 @@ def parts_of(op: RowOp) -> Parts | None:
     enough = _OF_ROWS if op.is_reduction else _OF_COLUMNS
     if loads < _MANY_LOADS or _threads(op, 1, lanes) >= enough:
         return None
+    if (narrow := _beside_narrow_results(op, length)) is not None:
+        return narrow
     # With more parts, a thread of the second reduction would load more than one of the first.
     most = min(loads // _FEWEST_LOADS, math.isqrt(loads * lanes))
     threads: dict[int, int] = {}
@@ -75,6 +85,41 @@ def parts_of(op: RowOp) -> Parts | None:
     possible = [count for count in counts if count <= most] or counts[:1]
     sufficient = [count for count in possible if threads[count] >= enough]
     return by_count[sufficient[0] if sufficient else possible[-1]]
+
+
+def _beside_narrow_results(op: RowOp, length: int) -> Parts | None:
+    """Returns parts that follow each other in memory, so that those of all results are vectors; None where neighbouring
+    results are vectors themselves, or the loops do not have such parts.
+
+    Otherwise, neighbouring threads load single elements of narrow rows, at different times
+    (docs/results/reductions.json).
+    """
+    place = max(range(op.inputs), key=lambda number: len(op.counted(op.maps[number])))
+    loops = op.counted(op.maps[place])
+    beside = next((number for number, loop in enumerate(reversed(loops)) if loop in op.reduced), 0)
+    columns = math.prod(op.sizes[loop] for loop in loops[len(loops) - beside :])
+    width = VECTOR_BYTES * 8 // max(_BYTE, vector_bits(ir.ShapedType(op.op.operands[place].type).element_type))
+    if not beside or columns % width == 0:
+        return None
+    found: list[tuple[int, Parts]] = []
+    whole: tuple[int, ...] = ()
+    for loop in reversed(loops[: len(loops) - beside]):
+        if loop not in op.reduced:
+            break
+        for inner in sorted(_divisors(op.sizes[loop])):
+            is_whole = inner == op.sizes[loop]
+            parts = (
+                Parts((*whole, loop), None, 1)
+                if is_whole
+                else Parts(whole, loop, op.sizes[loop] // inner, are_inner=True)
+            )
+            count = parts.count(op.sizes)
+            if count * columns % width == 0 and 1 < count <= length // _FEWEST_TERMS:
+                found.append((count, parts))
+        whole = (*whole, loop)
+    results = math.prod(op.sizes[loop] for loop in op.kept)
+    enough = [parts for count, parts in found if results * count * WARP // width >= _OF_COLUMNS]
+    return enough[0] if enough else found[-1][1] if found else None
 
 
 def _lanes(op: RowOp, length: int, width: int, are_rows: bool) -> int:
