@@ -146,7 +146,7 @@ def compute_body(body: ir.Block, values: dict[ir.Value, ir.Value], loops: Mappin
     for item in operations_of(body)[:-1]:
         if any(operand in unavailable for operand in item.operands):
             unavailable.update(item.results)
-        elif not values.keys() >= set(item.results):
+        elif not len(item.results) or not values.keys() >= set(item.results):
             available.append(item)
     compute_ops(available, values, loops)
 

@@ -159,13 +159,16 @@ class Neighbours:
 
 
 def find_neighbours(body: ir.Block, loop: int, width: int) -> Neighbours | None:
-    """Returns the neighbours whose loads are the most and widest vectors; None where no load is one.
+    """Returns the neighbours whose loads are the most and widest vectors; None where no load is one, or the body has
+    assertions, which come before what they guard.
 
     Args:
         body: of a `linalg.generic` on buffers.
         loop: of the neighbours.
         width: how many a thread computes, a power of two.
     """
+    if not all(len(item.results) for item in operations_of(body)[:-1]):
+        return None
     widths: Sequence[int] = [width >> shift for shift in range(width.bit_length() - 1)]
     found = [Neighbours(body, loop, one) for one in widths]
     best = max(found, key=lambda neighbours: len(neighbours.loads), default=None)
