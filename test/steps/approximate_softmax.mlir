@@ -59,6 +59,46 @@ func.func @softmax(%x: tensor<8x64xf32>, %given: tensor<8xf32>) -> tensor<8x64xb
 #all = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 
+// Each op extends the elements that it reads.
+// CHECK-LABEL: func.func @extended(
+// CHECK-NOT: math.exp %
+// CHECK: math.exp2 {{.*}} fastmath<afn> : f32
+// CHECK: return
+func.func @extended(%x: tensor<8x64xf16>) -> tensor<8x64xf16> {
+  %low = arith.constant 0xFF800000 : f32
+  %rows = tensor.empty() : tensor<8xf32>
+  %0 = linalg.fill ins(%low : f32) outs(%rows : tensor<8xf32>) -> tensor<8xf32>
+  %max = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<8x64xf16>) outs(%0 : tensor<8xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %w = arith.extf %in : f16 to f32
+    %v = arith.maxnumf %w, %out : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  %whole = tensor.empty() : tensor<8x64xf32>
+  %e = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %max : tensor<8x64xf16>, tensor<8xf32>) outs(%whole : tensor<8x64xf32>) {
+  ^bb0(%in: f16, %most: f32, %out: f32):
+    %w = arith.extf %in : f16 to f32
+    %d = arith.subf %w, %most : f32
+    %v = math.exp %d : f32
+    linalg.yield %v : f32
+  } -> tensor<8x64xf32>
+  %1 = tensor.empty() : tensor<8x64xf16>
+  %y = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%e : tensor<8x64xf32>) outs(%1 : tensor<8x64xf16>) {
+  ^bb0(%in: f32, %out: f16):
+    %r = arith.truncf %in : f32 to f16
+    linalg.yield %r : f16
+  } -> tensor<8x64xf16>
+  return %y : tensor<8x64xf16>
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
 // CHECK-LABEL: func.func @wide(
 // CHECK-NOT: exp2
 // CHECK: math.exp %

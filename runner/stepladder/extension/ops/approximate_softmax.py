@@ -11,6 +11,7 @@ from stepladder.mlir.traverse import origin, producer, walk
 
 _GENERIC = "linalg.generic"
 _ROUNDED = ("f16", "bf16")
+_EXTENSIONS = ("arith.extf",)
 _MAXIMA = ("arith.maxnumf", "arith.maximumf")
 _LOG2_E = 1 / math.log(2)
 
@@ -63,7 +64,9 @@ def _yielded(generic: ir.Operation) -> ir.Operation:
 
 
 def _operand(value: ir.Value, generic: ir.Operation) -> tuple[ir.Value, ir.AffineMap] | None:
-    """Returns the tensor that an argument of the body of a `linalg.generic` is an element of, and its map."""
+    """Returns the tensor that an argument of the body of a `linalg.generic`, or what extends it, is an element of, and
+    its map."""
+    value = origin(value, _EXTENSIONS)
     if producer(value) is not None or ir.BlockArgument(value).owner != generic.regions[0].blocks[0]:
         return None
     place = ir.BlockArgument(value).arg_number
@@ -71,9 +74,12 @@ def _operand(value: ir.Value, generic: ir.Operation) -> tuple[ir.Value, ir.Affin
 
 
 def _reduced(generic: ir.Operation, names: tuple[str, ...]) -> ir.Value | None:
-    """Returns the tensor whose innermost axis an op with one of some names reduces; None for another op."""
+    """Returns the tensor whose innermost axis an op with one of some names reduces, also extended; None for another
+    op."""
     maps, last = indexing_maps(generic), _yielded(generic)
-    if len(generic.operands) != 2 or last.name not in names or len(operations_of(last.block)) != 2:
+    if len(generic.operands) != 2 or last.name not in names:
+        return None
+    if {origin(value, _EXTENSIONS) for value in last.operands} != set(last.block.arguments):
         return None
     loops = loops_of(maps[0])
     is_inner = loops == list(range(maps[0].n_dims)) and loops_of(maps[1]) == loops[:-1]
