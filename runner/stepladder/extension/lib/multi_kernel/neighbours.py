@@ -124,7 +124,7 @@ class Neighbours:
     def _is_guarded(self, value: ir.Value, guard: _Guard) -> bool:
         """Returns whether nothing depends on a value where the index does not advance."""
         for user in users_of(value):
-            if user.block != self._body or user == operations_of(self._body)[-1]:
+            if user.block != self._body or not user.name.startswith(("arith.", "math.")):
                 return False
             if user.name == "arith.select" and user.operands[0] == guard.condition:
                 if user.operands[2 if guard.side else 1] != value:
