@@ -2,14 +2,12 @@
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.multi_kernel.stages import one_function
+from stepladder.extension.lib.multi_kernel.stages import is_in_order, one_function
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, indexing_maps
 from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import producer, users_of, walk
-
-_GENERIC = "linalg.generic"
 
 
 class JoinElementwise(Tc.Operation, name="join_elementwise"):
@@ -39,10 +37,10 @@ def _next_pair(body: ir.Block, at_most: int) -> tuple[ir.Operation, ir.Operation
     """Returns two ops of a block that may be one, the second of which reads results of the first; None for no such."""
     ops = operations_of(body)
     places = {op: place for place, op in enumerate(ops)}
-    for reader in filter(_is_whole, ops):
+    for reader in filter(is_in_order, ops):
         makers = [producer(operand) for operand in reader.operands]
         for maker in dict.fromkeys(item for item in makers if item is not None and item in places):
-            if not _is_whole(maker) or len(maker.results) + len(reader.results) > at_most:
+            if not is_in_order(maker) or len(maker.results) + len(reader.results) > at_most:
                 continue
             users, views = _users_and_views(maker, body)
             of_views = [user for view in views for user in users_of(view.results[0])]
@@ -65,14 +63,6 @@ def _users_and_views(op: ir.Operation, body: ir.Block) -> tuple[list[ir.Operatio
             else:
                 users.append(_in_block(user, body))
     return users, views
-
-
-def _is_whole(op: ir.Operation) -> bool:
-    """Returns whether an op computes each element of its results once, in the order of its loops."""
-    if op.name != _GENERIC or not len(op.results):
-        return False
-    maps = indexing_maps(op)
-    return all(map_ == ir.AffineMap.get_identity(map_.n_dims) for map_ in maps[len(maps) - len(op.results) :])
 
 
 def _reads_in_place(reader: ir.Operation, maker: ir.Operation) -> bool:

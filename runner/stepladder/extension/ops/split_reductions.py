@@ -33,7 +33,8 @@ class SplitReductions(Tc.Operation, name="split_reductions"):
 @transform_op(SplitReductions)
 def split_reductions(payload: ir.Operation, op: SplitReductions, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
-    pending = [op for op in operations_of(one_function(payload).regions[0].blocks[0]) if op.name == "linalg.generic"]
+    body = one_function(payload).regions[0].blocks[0]
+    pending = [item for item in operations_of(body) if item.name == "linalg.generic"]
     while pending:
         generic = pending.pop()
         parts = _parts_of(generic)
@@ -66,9 +67,10 @@ def _split(generic: ir.Operation, parts: Parts) -> list[ir.Operation]:
         place = row_op.inputs + number
         axes = [kept_loops.index(divided_loops.first(loop)) for loop in row_op.maps[place] if loop is not None]
         start = generic.operands[place]
-        total = _fold_parts(fold, partial[number], start, axes)
+        type_ = ir.RankedTensorType(start.type)
+        is_narrow = type_.element_type != fold.type
+        total = _fold_parts(fold, partial[number], _filled(fold, type_.shape) if is_narrow else start, axes)
         reductions.append(defining_op(total))
-        is_narrow = ir.RankedTensorType(start.type).element_type != fold.type
         generic.results[number].replace_all_uses_with(_rounded(fold, total, start) if is_narrow else total)
     return reductions
 
@@ -168,18 +170,15 @@ def _filled(fold: Fold, shape: list[int]) -> ir.Value:
     return create_named_op("linalg.fill", [fold.neutral()], empty).results[0]
 
 
-def _fold_parts(fold: Fold, parts: ir.Value, start: ir.Value, axes: list[int]) -> ir.Value:
+def _fold_parts(fold: Fold, parts: ir.Value, begin: ir.Value, axes: list[int]) -> ir.Value:
     """Returns a result of a reduction, folded from those of its parts, in their type, at the insertion point.
 
     Args:
         fold: of the result.
         parts: their results.
-        start: what the result begins with.
+        begin: what the result begins with.
         axes: of the parts that the result has, in its order.
     """
-    type_ = ir.RankedTensorType(start.type)
-    is_narrow = type_.element_type != fold.type
-    begin = _filled(fold, type_.shape) if is_narrow else start
     rank = ir.RankedTensorType(parts.type).rank
     maps = [ir.AffineMap.get_identity(rank), ir.AffineMap.get(rank, 0, list(map(ir.AffineExpr.get_dim, axes)))]
     generic, block = create_generic([parts], [begin], maps)

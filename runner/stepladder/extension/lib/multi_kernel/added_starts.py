@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stepladder.extension.lib.arithmetic import add
 from stepladder.extension.lib.control_flow import operations_of
+from stepladder.extension.lib.multi_kernel.stages import is_in_order
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
@@ -22,7 +23,7 @@ def added_start(product: ir.Operation, initial: ir.Value, empty: ir.Value) -> ir
         The op.
     """
     maker = producer(initial)
-    if maker is None or not _is_elementwise(maker) or users_of(initial):
+    if maker is None or not is_in_order(maker) or len(maker.results) > 1 or users_of(initial):
         return create_named_op("linalg.add", [product.results[0], initial], empty)
     maps, (*arguments, so_far) = indexing_maps(maker), maker.regions[0].blocks[0].arguments
     reads_output = bool(list(so_far.uses))
@@ -40,11 +41,3 @@ def added_start(product: ir.Operation, initial: ir.Value, empty: ir.Value) -> ir
         ir.Operation.create("linalg.yield", operands=[total])
     maker.erase()
     return generic
-
-
-def _is_elementwise(op: ir.Operation) -> bool:
-    """Returns whether an op computes each element of one tensor once, in the order of its loops."""
-    if op.name != "linalg.generic" or len(op.results) != 1:
-        return False
-    map_ = indexing_maps(op)[-1]
-    return map_ == ir.AffineMap.get_identity(map_.n_dims)

@@ -230,15 +230,15 @@ class AttentionKernel:
 
     def _logits(self, scores: list[list[list[ir.Value]]], key: ir.Value) -> list[list[list[ir.Value]]]:
         """Returns what elementwise ops make of scores; of keys beyond the last one minus infinity."""
+        if not self.has_edge and not self.is_causal:
+            return self._evaluated(scores, key, visible=False)
+        last = apply(lambda k: k + (self.keys - 1), key)
         conditions = []
         if self.has_edge:
-            conditions.append(less_than(apply(lambda k: k + (self.keys - 1), key), index(self.key_count)))
+            conditions.append(less_than(last, index(self.key_count)))
         if self.is_causal:
             # Queries of the block attend to all keys before its first one.
-            before = apply(lambda k: k + (self.keys - 1), key)
-            conditions.append(arith.cmpi(arith.CmpIPredicate.ule, before, self.first))
-        if not conditions:
-            return self._evaluated(scores, key, visible=False)
+            conditions.append(arith.cmpi(arith.CmpIPredicate.ule, last, self.first))
         count = len(scores) * _HALVES * 2
         branch = scf.IfOp(functools.reduce(arith.andi, conditions), [self.f32] * count, has_else=True)
         for block, is_whole in ((branch.then_block, True), (branch.else_block, False)):

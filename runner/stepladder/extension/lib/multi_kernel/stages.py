@@ -123,6 +123,19 @@ def is_elementwise(op: ir.Operation) -> bool:
     return len(loops_of(maps[-1])) == maps[-1].n_dims
 
 
+def is_in_order(op: ir.Operation) -> bool:
+    """Returns whether an op is a `linalg.generic` that computes each element of its results once, in the order of its
+    loops.
+
+    Args:
+        op: any op.
+    """
+    if op.name != "linalg.generic" or not len(op.results):
+        return False
+    maps = indexing_maps(op)
+    return all(map_ == ir.AffineMap.get_identity(map_.n_dims) for map_ in maps[len(maps) - len(op.results) :])
+
+
 def inner_ops(op: ir.Operation) -> list[str]:
     """Returns the names of the ops in the body of an op.
 
