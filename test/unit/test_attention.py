@@ -109,8 +109,10 @@ def is_outlined(text: str) -> bool:
         attention(256, 384, 128, "bf16", _CAUSAL),
         attention(mask=_ADDED),
         attention(1, 131),
+        attention(keys=65),
+        with_wide_weights(),
     ],
-    ids=["plain", "causal", "added mask", "odd extents"],
+    ids=["plain", "causal", "added mask", "odd extents", "few keys", "wide weights"],
 )
 def test_attention_is_outlined(text: str) -> None:
     assert is_outlined(text)
@@ -119,12 +121,11 @@ def test_attention_is_outlined(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        attention(keys=128),
+        attention(keys=64),
         attention(depth=32),
         attention(element="f32"),
         attention(weights="too"),
         attention().replace("dimension(2)", "dimension(1)"),
-        with_wide_weights(),
     ],
     ids=[
         "one tile of keys",
@@ -132,7 +133,6 @@ def test_attention_is_outlined(text: str) -> None:
         "f32",
         "weights are read",
         "softmax of queries",
-        "wide weights",
     ],
 )
 def test_other_products_stay(text: str) -> None:
@@ -224,7 +224,7 @@ def test_the_least_number_hides_keys() -> None:
 @pytest.mark.usefixtures("needs_ptxas")
 def test_one_tile_of_keys_is_kernels_of_its_products() -> None:
     """Also where one kernel is asked for: it would copy no tiles ahead."""
-    function = stepladder.compile(attention(keys=128), target="sm_90a", device="emulator", attention=True)
+    function = stepladder.compile(attention(keys=64), target="sm_90a", device="emulator", attention=True)
     assert [launch.stage for launch in function.manifest.launches] == ["f_matmul_0", "f_rows_0", "f_matmul_1"]
 
 

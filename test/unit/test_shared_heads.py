@@ -176,7 +176,7 @@ def attention(queries: int, keys: int, size: int) -> str:
     "queries, keys, size, target, stages",
     [
         (128, 256, 128, "sm_90a", ["attention"]),
-        (128, 128, 128, "sm_90a", ["matmul", "rows", "matmul"]),
+        (128, 64, 128, "sm_90a", ["matmul", "rows", "matmul"]),
         (64, 64, 64, "sm_90a", ["matmul", "rows", "matmul"]),
         (64, 64, 64, "sm_80", ["matmul", "rows", "matmul"]),
     ],

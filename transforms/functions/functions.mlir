@@ -47,15 +47,15 @@ module attributes {transform.with_named_sequence} {
     transform.include @decompose_ops failures(propagate) (%unrolled) : (!transform.any_op) -> ()
     transform.include @widen_operands failures(propagate) (%unrolled) : (!transform.any_op) -> ()
     transform.include @split_integers failures(propagate) (%unrolled) : (!transform.any_op) -> ()
-    transform.tune.alternatives<"absorb_transposes"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "in_place"}} {
-    }, {
-      transform.include @absorb_transposes failures(propagate) (%unrolled) : (!transform.any_op) -> ()
-    }
     transform.tune.alternatives<"attention"> selected_region = 0
         attributes {knobs = {selected_region_attr = "attention"}} {
     }, {
       transform.include @outline_attention failures(propagate) (%unrolled) : (!transform.any_op) -> ()
+    }
+    transform.tune.alternatives<"absorb_transposes"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "in_place"}} {
+    }, {
+      transform.include @absorb_transposes failures(propagate) (%unrolled) : (!transform.any_op) -> ()
     }
     transform.include @permute_contractions failures(propagate) (%unrolled) : (!transform.any_op) -> ()
     %matmuls = transform.include @outline_matmuls failures(propagate) (%unrolled)

@@ -4,8 +4,9 @@
 // kernels, the scores and their softmax are written to memory and read again: 268 MB each for 2048 tokens and 32 heads
 // in bf16. One kernel keeps a tile of them in registers. Elementwise ops on the scores, such as a scale and a mask,
 // belong to it, and so does the rounding of the result. The operands are tensors with the axes in any order, the head's
-// innermost: nothing is transposed, and heads of queries that share keys read the same ones. In an attention as JAX
-// writes it, elementwise ops are fused, and products get the order of axes in which they are read.
+// innermost: nothing is transposed, and heads of queries that share keys read the same ones. Attentions as torch-mlir and
+// JAX write them get this form first: products read the tensors that transposes, copies and extensions to f32 are made
+// of, have the order of axes in which they are read, and elementwise ops are fused.
 //
 // Before:
 //   %s = linalg.contract ... ins(%q, %k : ...) outs(%zeros : tensor<8x4x2048x2048xf32>)
@@ -17,7 +18,11 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @outline_attention(%module: !transform.any_op {transform.readonly}) {
+    // The positions of a causal mask, which its rows and columns share, are computed for each.
+    "tc.repeat_positions"(%module) : (!transform.any_op) -> ()
     "tc.outline_attention"(%module) {columns = 128 : i64} : (!transform.any_op) -> ()
+    %functions = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.apply_dce to %functions : !transform.any_op
     transform.yield
   }
 }

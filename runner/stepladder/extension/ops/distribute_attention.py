@@ -1,7 +1,7 @@
 """`tc.distribute_attention`: maps an attention to blocks and warpgroups, with scores in registers."""
 
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
-from stepladder.extension.lib.multi_kernel.attention import find_last
+from stepladder.extension.lib.multi_kernel.attention import find_last, tile_of
 from stepladder.extension.lib.multi_kernel.attention_kernel import AttentionKernel
 from stepladder.extension.lib.multi_kernel.stages import STARTS, one_function
 from stepladder.mlir.bindings import bufferization, ir, memref
@@ -15,8 +15,8 @@ class DistributeAttention(Tc.Operation, name="distribute_attention"):
     of `wgmma`. Each thread computes the softmax of what it holds of them, and multiplies the exponentials by a tile of
     values, as the operand in registers. Results so far are multiplied by what the maxima of rows have grown by.
 
-    Attributes: `columns`, `warpgroups`; `fast`, 1 where exponentials are approximated, and tiles of keys left out that
-    a causal mask hides from all queries of a block.
+    Attributes: `columns`, of which a tile has half where there are no more keys; `warpgroups`; `fast`, 1 where
+    exponentials are approximated, and tiles of keys left out that a causal mask hides from all queries of a block.
 
     Tiles may extend beyond the queries and keys: what is copied there is zero, logits are minus infinity, and results
     are not stored.
@@ -48,7 +48,12 @@ def distribute_attention(payload: ir.Operation, op: DistributeAttention, rewrite
         type_ = ir.RankedTensorType(attention.result.value.type)
         result = memref.alloc(ir.MemRefType.get(type_.shape, type_.element_type), [], [])
         AttentionKernel(
-            attention, buffers, result, keys=op.columns.value, warpgroups=op.warpgroups.value, fast=bool(op.fast.value)
+            attention,
+            buffers,
+            result,
+            keys=tile_of(attention, op.columns.value),
+            warpgroups=op.warpgroups.value,
+            fast=bool(op.fast.value),
         ).write()
         tensor = bufferization.to_tensor(type_, result, restrict=True)
     rewriter.replace_op(last, [tensor])

@@ -4,19 +4,21 @@ import contextlib
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.multi_kernel.attention import Attention, find, find_last, last_products
-from stepladder.extension.lib.multi_kernel.attention_form import normalize, ops_around
+from stepladder.extension.lib.multi_kernel.attention import Attention, find, find_last, last_products, tile_of
+from stepladder.extension.lib.multi_kernel.attention_form import normalize, ops_around, reads_copies
 from stepladder.extension.lib.multi_kernel.stages import is_start, one_function, outline, write_stage
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.traverse import defining_op, users_of
 
 
 class OutlineAttention(Tc.Operation, name="outline_attention"):
     """Moves the two products of an attention, and the softmax and elementwise ops between them, to a private function.
 
-    An attention as JAX writes it is moved too, and gets the form of others there: products in f32, fused elementwise
-    ops.
+    An attention as front ends write it gets the form of others before: products in f32 of the tensors as they are, and
+    fused elementwise ops.
 
-    Attributes: `columns`: keys of a tile of the kernel.
+    Attributes: `columns`: keys of a tile of the kernel, at most.
 
     Operands: a handle to a module with one public function. Other products are left as they are, and so is an attention
     whose keys are a single tile: its kernel has no next tiles to copy while it multiplies these.
@@ -30,31 +32,49 @@ class OutlineAttention(Tc.Operation, name="outline_attention"):
 def outline_attention(payload: ir.Operation, op: OutlineAttention, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
     for product in list(last_products(one_function(payload).regions[0].blocks[0])):
-        with contextlib.suppress(Refusal):
-            attention = find(product)
-            if _has_tiles(attention, op):
-                outline(attention.ops, [attention.result.value], "attention", rewriter)
-            continue
+        attention = _attention(product, op, rewriter)
+        if attention is not None:
+            outline(attention.ops, [attention.result.value], "attention", rewriter)
+
+
+def _attention(product: ir.Operation, op: OutlineAttention, rewriter: Rewriter) -> Attention | None:
+    """Returns the attention whose last product an op is, rewritten to the form that the kernel takes; None for products
+    that one kernel does not compute."""
+    attention = None
+    with contextlib.suppress(Refusal):
+        attention = find(product)
+    if attention is None or reads_copies(attention):
         ops = ops_around(product)
-        if ops and _is_attention(ops, op):
-            normalize(outline(ops, [ops[-1].results[0]], "attention", rewriter))
+        attention = (_in_form(ops, op, rewriter) if ops else None) or attention
+    return attention if attention is not None and _has_tiles(attention, op) else None
 
 
-def _has_tiles(attention: Attention, op: OutlineAttention) -> bool:
-    """Returns whether there are queries, and several tiles of keys."""
-    queries, keys = attention.shape[-2:]
-    return queries > 0 and keys > op.columns.value
-
-
-def _is_attention(ops: list[ir.Operation], op: OutlineAttention) -> bool:
-    """Returns whether some ops are an attention in another form, and nothing else."""
+def _in_form(ops: list[ir.Operation], op: OutlineAttention, rewriter: Rewriter) -> Attention | None:
+    """Returns the attention that some ops are, in place of them, in the form that the kernel takes; None for others."""
     module = ir.Module.create()
-    function, _ = write_stage(module.body, "attention", ops, [ops[-1].results[0]])
+    function, inputs = write_stage(module.body, "attention", ops, [ops[-1].results[0]])
     body = function.regions[0].blocks[0]
     try:
         normalize(function)
         attention = find_last(body)
     except (Refusal, ir.MLIRError):
-        return False
-    computing_ops = {item for item in operations_of(body) if item.name.startswith("linalg.") and not is_start(item)}
-    return _has_tiles(attention, op) and computing_ops <= set(attention.ops)
+        return None
+    *inside, end = operations_of(body)
+    if not _has_tiles(attention, op) or any(_computes(item) and item not in attention.ops for item in inside):
+        return None
+    values = clone_ops(inside, dict(zip(body.arguments, inputs)), ir.InsertionPoint(ops[-1]))
+    ops[-1].results[0].replace_all_uses_with(values[end.operands[0]])
+    for item in reversed(ops):
+        if not any(users_of(result) for result in item.results):
+            rewriter.erase_op(item)
+    return find(defining_op(values[list(last_products(body))[-1].results[0]]))
+
+
+def _has_tiles(attention: Attention, op: OutlineAttention) -> bool:
+    """Returns whether there are queries, and several tiles of keys."""
+    queries, keys = attention.shape[-2:]
+    return queries > 0 and keys > tile_of(attention, op.columns.value)
+
+
+def _computes(op: ir.Operation) -> bool:
+    return op.name.startswith("linalg.") and not is_start(op)

@@ -27,6 +27,7 @@ from stepladder.payload.rewrites import (
     repeated_parts,
     returned_buffers,
     scalar_functions,
+    scaled_factors,
     scatters,
     selected_extrema,
     shape_folding,
@@ -74,6 +75,7 @@ _REWRITES = (
     subtracted_products.separate,
     boolean_products.count,
     truncated_sums.narrow,
+    scaled_factors.hoist,
     integer_factors.convert,
     # Functions of elements, and of their bits.
     selected_extrema.fold,

@@ -1,23 +1,33 @@
-"""Attention as JAX writes it, in the form that `attention` recognizes.
+"""Attention as front ends write it, in the form that `attention` recognizes.
 
-Between the products are copies that repeat rows, transpose scores or add axes; the second product is in bf16, as other
-matmuls in bf16 are before they accumulate in f32; and the result is transposed. Elementwise ops are fused, and products
-have the order of axes in which they are read.
+torch-mlir extends queries, keys and values to f32, transposes keys, and computes the index of each maximum too. As JAX
+writes it, copies between the products repeat rows, transpose scores or add axes; the second product is in bf16, as
+other matmuls in bf16 are before they accumulate in f32; and the result is transposed. Products read the tensors as they
+are, in the order of axes in which their results are read, and elementwise ops are fused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stepladder.extension.lib.control_flow import operations_of
-from stepladder.extension.lib.multi_kernel.attention import is_constant
-from stepladder.extension.lib.multi_kernel.products import is_product
-from stepladder.extension.lib.multi_kernel.stages import in_order, inner_ops, is_elementwise
+from stepladder.extension.lib.dialect import Refusal
+from stepladder.extension.lib.multi_kernel.attention import Attention
+from stepladder.extension.lib.multi_kernel.attention_softmax import is_constant
+from stepladder.extension.lib.multi_kernel.products import axes_read, is_product
+from stepladder.extension.lib.multi_kernel.stages import in_order, inner_ops, is_elementwise, is_extension
+from stepladder.extension.lib.multi_kernel.transposed_operands import absorbed
 from stepladder.mlir.bindings import arith, ir, passmanager
 from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
-from stepladder.mlir.reshapes import TENSOR_VIEWS, reshaped
-from stepladder.mlir.traverse import producer, users_of, walk
+from stepladder.mlir.reshapes import TENSOR_VIEWS
+from stepladder.mlir.traverse import attributes_of, origin, producer, users_of, walk
+from stepladder.mlir.types import element_of
 
-_GENERIC, _PRODUCT = "linalg.generic", "linalg.contract"
+_GENERIC, _TRANSPOSE = "linalg.generic", "linalg.transpose"
+_WITHOUT_UNITS = "func.func(linalg-fold-unit-extent-dims,canonicalize)"
 _FUSED = "func.func(linalg-fuse-elementwise-ops,canonicalize,cse)"
+# An op of several operands that passes leave as it is.
+_OPAQUE = "builtin.unrealized_conversion_cast"
 _PRODUCTS = 2  # of an attention
 # Ops of the bodies of those that move or round the result.
 _ROUNDING = {"arith.truncf", "linalg.yield"}
@@ -39,9 +49,13 @@ def ops_around(second: ir.Operation) -> list[ir.Operation]:
             ops |= before
     if not ops:
         return []
+    for product in [second, *filter(is_product, ops)]:
+        ops |= dict.fromkeys(prepared for value in list(product.operands)[:2] for prepared in _preparing(value))
     after = [second]
-    while len(users := users_of(after[-1].results[0])) == 1 and _only_rounds(users[0]):
+    while len(users := users_of(after[-1].results[0])) == 1 and _follows(users[0]):
         after.append(users[0])
+    while after[-1].name in TENSOR_VIEWS:
+        after.pop()
     around = in_order([*ops, *after])
     computed: set[ir.Operation] = set()  # from the product of queries and keys
     for op in around[:-1]:
@@ -66,7 +80,30 @@ def _made_of(value: ir.Value) -> dict[ir.Operation, None]:
     return found
 
 
-def _only_rounds(op: ir.Operation) -> bool:
+def reads_copies(attention: Attention) -> bool:
+    """Returns whether an operand of an attention is the transposed, repeated or extended copy of a tensor.
+
+    Args:
+        attention: in the form that `attention` recognizes.
+    """
+    operands = (attention.queries, attention.keys, attention.values)
+    return any(op.name not in TENSOR_VIEWS for operand in operands for op in _preparing(operand.value))
+
+
+def _preparing(value: ir.Value) -> list[ir.Operation]:
+    """Returns the ops that make an operand of a product, and only extend, transpose, repeat or reshape a tensor."""
+    found: list[ir.Operation] = []
+    op = producer(value)
+    while op is not None and (op.name in TENSOR_VIEWS or axes_read(op) is not None or is_extension(op)):
+        found.append(op)
+        op = producer(op.operands[0])
+    return found
+
+
+def _follows(op: ir.Operation) -> bool:
+    """Returns whether an op rounds, transposes or reshapes a result."""
+    if op.name in (*TENSOR_VIEWS, _TRANSPOSE):
+        return True
     return op.name == _GENERIC and is_elementwise(op) and len(op.operands) == 2 and set(inner_ops(op)) <= _ROUNDING
 
 
@@ -75,32 +112,76 @@ def normalize(function: ir.Operation) -> None:
 
     Args:
         function: on tensors.
+
+    Raises:
+        Refusal: products with other starts or types.
     """
-    for op in operations_of(function.regions[0].blocks[0]):
-        if op.name == _GENERIC and is_product(op):
-            _accumulate(op)
-    passmanager.PassManager.parse(_FUSED, function.context).run(function)
-    products = [op for op in operations_of(function.regions[0].blocks[0]) if op.name == _PRODUCT]
+    body = function.regions[0].blocks[0]
+    for op in filter(is_product, operations_of(body)):
+        _accumulate(op)
+    for op in walk(function, _TRANSPOSE):
+        _generalize(op)
+    _simplify(function)
+    for op in filter(is_product, operations_of(body)):
+        result = absorbed(op, ())
+        if result is not None:
+            _replace(op, result)
+    _simplify(function)
+    products = [op for op in operations_of(body) if is_product(op)]
     if len(products) == _PRODUCTS:
         _order_scores(*products)
-    for op in operations_of(function.regions[0].blocks[0]):
+    for op in operations_of(body):
         if op.name == _GENERIC and is_elementwise(op):
             _read_in_order(op)
-            _drop_units(op)
+    _simplify(function)
+    for op in filter(is_product, operations_of(body)):
+        attributes = {"indexing_maps": op.attributes["indexing_maps"]}
+        with ir.InsertionPoint(op), op.location:
+            contraction = create_named_op("linalg.contract", list(op.operands)[:2], op.operands[2], attributes)
+        _replace(op, contraction.results[0])
+
+
+def _replace(op: ir.Operation, value: ir.Value) -> None:
+    op.results[0].replace_all_uses_with(value)
+    op.erase()
+
+
+def _generalize(transpose: ir.Operation) -> None:
+    """Replaces a transpose by a `linalg.generic`, which is fused with elementwise ops."""
+    with ir.InsertionPoint(transpose), transpose.location:
+        value = _copied(transpose.operands[0], transpose.operands[1], indexing_maps(transpose))
+    _replace(transpose, value)
+
+
+def _simplify(function: ir.Operation) -> None:
+    """Drops loops of one iteration, and fuses elementwise ops with each other, but not with products."""
+    without_units = passmanager.PassManager.parse(_WITHOUT_UNITS, function.context)
+    without_units.run(function)
+    for op in filter(is_product, operations_of(function.regions[0].blocks[0])):
+        with ir.InsertionPoint(op), op.location:
+            maps = {"indexing_maps": op.attributes["indexing_maps"]}
+            opaque = ir.Operation.create(_OPAQUE, [op.results[0].type], list(op.operands)[:2], maps)
+        _replace(op, opaque.results[0])
     passmanager.PassManager.parse(_FUSED, function.context).run(function)
+    for op in walk(function, _OPAQUE):
+        with ir.InsertionPoint(op), op.location:
+            maps = [ir.AffineMapAttr(map_).value for map_ in ir.ArrayAttr(op.attributes["indexing_maps"])]
+            value = _product(list(op.operands), maps, ir.RankedTensorType(op.results[0].type).shape)
+        _replace(op, value)
+    without_units.run(function)  # fusion moves reshapes that add them
 
 
 def _accumulate(product: ir.Operation) -> None:
-    """Replaces a product by one that is not fused with others, in f32 where it is in bf16."""
-    fill = producer(product.operands[2])
+    """Replaces a product by one of operands before they are extended, in f32 where it is in bf16."""
+    fill = producer(origin(product.operands[2], TENSOR_VIEWS))
     type_ = ir.RankedTensorType(product.results[0].type)
     is_zero = fill is not None and fill.name == "linalg.fill" and is_constant(fill.operands[0], 0.0)
     is_narrow = isinstance(type_.element_type, ir.BF16Type)
     if not is_zero or not (is_narrow or isinstance(type_.element_type, ir.F32Type)):
-        return
-    maps = indexing_maps(product)
+        raise Refusal(product, "products that are not added to zeros in f32 or bf16")
     with ir.InsertionPoint(product), product.location:
-        value = _product(product, maps, type_.shape)
+        operands = [_narrowed(operand) for operand in list(product.operands)[:2]]
+        value = _product(operands, indexing_maps(product), type_.shape)
         if is_narrow:
             identity = ir.AffineMap.get_identity(type_.rank)
             empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
@@ -109,17 +190,51 @@ def _accumulate(product: ir.Operation) -> None:
                 rounded = arith.truncf(type_.element_type, body.arguments[0])
                 ir.Operation.create("linalg.yield", operands=[rounded])
             value = rounding.results[0]
-    product.results[0].replace_all_uses_with(value)
-    product.erase()
+    _replace(product, value)
 
 
-def _product(product: ir.Operation, maps: list[ir.AffineMap], shape: list[int]) -> ir.Value:
-    """Creates the product of an op's operands in f32, at the insertion point."""
+def _narrowed(value: ir.Value) -> ir.Value:
+    """Returns an operand without the op that extends it, which others that only move elements may follow, at the
+    insertion point; the operand if there is none."""
+    moves: list[ir.Operation] = []
+    op = producer(value)
+    while op is not None and not is_extension(op):
+        if op.name not in TENSOR_VIEWS and axes_read(op) is None:
+            return value
+        moves.insert(0, op)
+        op = producer(op.operands[0])
+    if op is None:
+        return value
+    result = op.operands[0]
+    for move in moves:
+        type_ = ir.RankedTensorType.get(ir.RankedTensorType(move.results[0].type).shape, element_of(result.type))
+        if move.name in TENSOR_VIEWS:
+            result = ir.Operation.create(move.name, [type_], [result], attributes_of(move)).results[0]
+        else:
+            empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+            result = _copied(result, empty, indexing_maps(move))
+    return result
+
+
+def _copied(source: ir.Value, output: ir.Value, maps: list[ir.AffineMap]) -> ir.Value:
+    """Creates a copy of a tensor, at the insertion point."""
+    generic, body = create_generic([source], [output], maps)
+    with ir.InsertionPoint(body):
+        ir.Operation.create("linalg.yield", operands=[body.arguments[0]])
+    return generic.results[0]
+
+
+def _product(factors: Sequence[ir.Value], maps: list[ir.AffineMap], shape: list[int]) -> ir.Value:
+    """Creates the product of two tensors in f32, at the insertion point."""
     f32 = ir.F32Type.get()
     empty = ir.Operation.create("tensor.empty", results=[ir.RankedTensorType.get(shape, f32)]).results[0]
     zeros = create_named_op("linalg.fill", [arith.constant(f32, 0.0)], empty).results[0]
-    attributes = {"indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps])}
-    return create_named_op(_PRODUCT, list(product.operands)[:2], zeros, attributes).results[0]
+    generic, body = create_generic(factors, [zeros], maps)
+    with ir.InsertionPoint(body):
+        *elements, so_far = body.arguments
+        left, right = (item if item.type == f32 else arith.extf(f32, item) for item in elements)
+        ir.Operation.create("linalg.yield", operands=[arith.addf(so_far, arith.mulf(left, right))])
+    return generic.results[0]
 
 
 def _read_in_order(reader: ir.Operation) -> None:
@@ -129,7 +244,7 @@ def _read_in_order(reader: ir.Operation) -> None:
     for place, map_ in enumerate(maps[:-1]):
         product = producer(reader.operands[place])
         is_transposed = map_.is_permutation and map_ != identity == maps[-1]
-        if product is None or product.name != _PRODUCT or not is_transposed or len(users_of(product.results[0])) > 1:
+        if product is None or not is_product(product) or not is_transposed or len(users_of(product.results[0])) > 1:
             continue
         *read, made = indexing_maps(product)
         axes = [ir.AffineDimExpr(item).position for item in map_.results]
@@ -137,27 +252,10 @@ def _read_in_order(reader: ir.Operation) -> None:
         shape = ir.RankedTensorType(product.results[0].type).shape
         new = ir.AffineMap.get(made.n_dims, 0, [made.results[axis] for axis in order])
         with ir.InsertionPoint(product), product.location:
-            reader.operands[place] = _product(product, [*read, new], [shape[axis] for axis in order])
+            reader.operands[place] = _product(list(product.operands)[:2], [*read, new], [shape[axis] for axis in order])
         product.erase()
         maps[place] = identity
         reader.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(item) for item in maps])
-
-
-def _drop_units(reader: ir.Operation) -> None:
-    """Has an elementwise op read tensors without axes of one element, such as a mask of all heads."""
-    maps = indexing_maps(reader)
-    for place, map_ in enumerate(maps[:-1]):
-        kept = [axis for axis, item in enumerate(map_.results) if isinstance(item, ir.AffineDimExpr)]
-        if len(kept) == len(map_.results):
-            continue
-        value = reader.operands[place]
-        shape = ir.RankedTensorType(value.type).shape
-        bounds = [0, *kept[1:], len(shape)]
-        groups = [range(begin, end) for begin, end in zip(bounds, bounds[1:])] if kept else []
-        with ir.InsertionPoint(reader), reader.location:
-            reader.operands[place] = reshaped(value, [shape[axis] for axis in kept], groups)
-        maps[place] = ir.AffineMap.get(map_.n_dims, 0, [map_.results[axis] for axis in kept])
-    reader.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(item) for item in maps])
 
 
 def _order_scores(first: ir.Operation, second: ir.Operation) -> None:

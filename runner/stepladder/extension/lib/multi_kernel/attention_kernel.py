@@ -11,9 +11,9 @@ from stepladder.extension.lib import memory, tma, vectors, warpgroup_ops
 from stepladder.extension.lib.arithmetic import apply, constant, digits, index, integer, less_than
 from stepladder.extension.lib.control_flow import create_if_below, operations_of
 from stepladder.extension.lib.element_bodies import create_forall
-from stepladder.extension.lib.epilogues.scalar_ops import approximated
 from stepladder.extension.lib.multi_kernel.attention import COLUMN, DEPTH, ROW, Attention, Operand
 from stepladder.extension.lib.multi_kernel.attention_logits import Logits, has_causal_mask, pair_of
+from stepladder.extension.lib.multi_kernel.attention_weights import correction, divided, powers
 from stepladder.extension.lib.threads import WARP, WARPGROUP
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
 from stepladder.mlir import types
@@ -26,9 +26,7 @@ _MATRIX = 8  # columns of which a thread has two adjacent elements
 _STEP = 16  # keys of one product with the values
 _HALVES = 2  # rows of a thread: eight apart
 _LANES = (1, 2)  # distances of the lanes with elements of one row
-_LOG2_E = 1 / math.log(2)
-# Numbers whose products with it may be infinite, and what they are multiplied by.
-_LARGE, _OF_LARGE = 2.0**127, 2.0**-20
+_F16_EXPONENT = 15  # of the largest power of two in f16
 
 
 @dataclass(frozen=True)
@@ -88,6 +86,9 @@ class AttentionKernel:
         self.is_causal = has_causal_mask(attention)
         *_, self.query_count, self.key_count = attention.shape
         self.has_edge = self.key_count % keys != 0
+        # Weights, and so sums of them, are multiplied by a power of two for which the second terms of small ones are
+        # no subnormal numbers: the largest one in f16.
+        self.exponent = _F16_EXPONENT if attention.terms > 1 and isinstance(self.element, ir.F16Type) else 0
 
     def write(self) -> None:
         """Creates the loops at the insertion point."""
@@ -284,39 +285,14 @@ class AttentionKernel:
             # Of a row without keys so far, the exponentials are zero, and not those of a difference of infinities.
             is_empty = arith.cmpf(arith.CmpFPredicate.OEQ, maximum, constant(self.f32, float("-inf")))
             base = arith.select(is_empty, constant(self.f32, 0.0), maximum)
-            powers = self._powers(own, base)
+            row_powers = powers(own, base, exponent=self.exponent, fast=self.fast)
             for matrix, row in enumerate(weights):
-                row[half] = powers[2 * matrix : 2 * matrix + 2]
-            factor = self._factor(largest[half], base)
+                row[half] = row_powers[2 * matrix : 2 * matrix + 2]
+            factor = correction(largest[half], base, fast=self.fast)
             factors.append(factor)
             maxima.append(maximum)
-            totals.append(arith.addf(arith.mulf(sums[half], factor), folded(powers, arith.addf)))
+            totals.append(arith.addf(arith.mulf(sums[half], factor), folded(row_powers, arith.addf)))
         return weights, factors, maxima, totals
-
-    def _powers(self, values: Sequence[ir.Value], base: ir.Value) -> list[ir.Value]:
-        """Returns the exponentials of the differences of values to another one."""
-        if not self.fast:
-            return [_created("math.exp", arith.subf(value, base)) for value in values]
-        # Rounded once: the product with the base is the same for all, and for what they are divided by.
-        scale = self._scale(base)
-        shift = arith.negf(arith.mulf(base, scale))
-        return [approximated("math.exp2", _created("math.fma", value, scale, shift)) for value in values]
-
-    def _factor(self, largest: ir.Value, base: ir.Value) -> ir.Value:
-        """Returns what earlier exponentials are multiplied by: those of differences to another base."""
-        if not self.fast:
-            return _created("math.exp", arith.subf(largest, base))
-        scale = self._scale(base)
-        return approximated("math.exp2", arith.subf(arith.mulf(largest, scale), arith.mulf(base, scale)))
-
-    def _scale(self, base: ir.Value) -> ir.Value:
-        """Returns what makes exponents of e those of 2.
-
-        The product with a base near the least number, which hides a key, would be infinite. Another number differs from
-        such a base by so much that its power is zero with any factor.
-        """
-        is_large = arith.cmpf(arith.CmpFPredicate.OGT, _created("math.absf", base), constant(self.f32, _LARGE))
-        return arith.select(is_large, constant(self.f32, _OF_LARGE), constant(self.f32, _LOG2_E))
 
     def _scaled(self, result: ir.Value, factors: Sequence[ir.Value]) -> ir.Value:
         """Returns an accumulator whose rows are multiplied by a factor each."""
@@ -337,12 +313,13 @@ class AttentionKernel:
         zeros = ir.DenseElementsAttr.get_splat(fragment_type, ir.FloatAttr.get(self.element, 0.0))
         fragments = []
         for step in range(self.keys // _STEP):
-            fragment = arith.constant(fragment_type, zeros)
+            terms = [arith.constant(fragment_type, zeros) for _ in range(self.attention.terms)]
             for number in range(4):
                 matrix, half = 2 * step + number // 2, number % 2
-                fragment = vectors.insert(arith.truncf(pair, pair_of(weights[matrix][half])), fragment, [0, number])
-            fragments.append(fragment)
-        for step, fragment in enumerate(fragments):
+                parts = divided(pair_of(weights[matrix][half]), pair, self.attention.terms)
+                terms = [vectors.insert(part, term, [0, number]) for part, term in zip(parts, terms)]
+            fragments += [(step, term) for term in terms]
+        for step, fragment in fragments:
             result = warpgroup_ops.multiply_registers(fragment, descriptor, result, step=step, transpose_b=True)
         nvvm.wgmma_wait_group_sync_aligned(0)
         return result
@@ -351,7 +328,12 @@ class AttentionKernel:
         """Divides the result by the sums of its rows, and stores it."""
         columns = types.accumulator_vector(result.type).shape[1]
         one = constant(self.f32, 1.0)
-        factors = [arith.divf(one, over_lanes(total, arith.addf)) for total in sums]
+        totals = [over_lanes(total, arith.addf) for total in sums]
+        factors = [arith.divf(one, total) for total in totals]
+        if self.attention.zeroes_hidden:
+            zero = constant(self.f32, 0.0)
+            is_hidden = [arith.cmpf(arith.CmpFPredicate.OEQ, total, zero) for total in totals]
+            factors = [arith.select(is_zero, zero, factor) for is_zero, factor in zip(is_hidden, factors)]
         pair = ir.VectorType.get([2], self.element)
         elements = self._elements(result, columns)
         for half, factor in enumerate(factors):
@@ -362,11 +344,6 @@ class AttentionKernel:
                     wide = pair_of([arith.mulf(value, factor) for value in halves[half]])
                     address = self._address(self.attention.result, {ROW: row, DEPTH: column})
                     memory.store_vector(arith.truncf(pair, wide), self.result, *address)
-
-
-def _created(name: str, *operands: ir.Value) -> ir.Value:
-    """Returns the result of an op of the dialect `math`."""
-    return ir.Operation.create(name, results=[operands[0].type], operands=list(operands)).results[0]
 
 
 def folded(values: Sequence[ir.Value], fold: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:

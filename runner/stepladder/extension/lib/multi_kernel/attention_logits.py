@@ -10,9 +10,11 @@ from stepladder.extension.lib.element_bodies import has_vectors, load
 from stepladder.extension.lib.element_ops import repeated
 from stepladder.extension.lib.epilogues.elementwise import create_scalar_op
 from stepladder.extension.lib.memory import load_vector
-from stepladder.extension.lib.multi_kernel.attention import COLUMN, ROW, Attention, is_constant
+from stepladder.extension.lib.multi_kernel.attention import COLUMN, ROW, Attention
+from stepladder.extension.lib.multi_kernel.attention_softmax import is_constant
 from stepladder.extension.lib.vectors import extract
 from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.constant_numbers import constant_number
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import origin, producer
@@ -20,6 +22,8 @@ from stepladder.mlir.traverse import origin, producer
 _PAIR = 2
 _ABOVE = (arith.CmpIPredicate.ule, arith.CmpIPredicate.sle)
 _BELOW = (arith.CmpIPredicate.uge, arith.CmpIPredicate.sge)
+_SIGNED = (arith.CmpIPredicate.sle, arith.CmpIPredicate.sge)
+_POSITION_BITS = 32  # at least, of integers that indices are compared as
 
 
 def pair_of(elements: Sequence[ir.Value]) -> ir.Value:
@@ -83,9 +87,9 @@ class Logits:
             values[item.results[0]] = _extended(*operands) if is_wide else create_scalar_op(item, operands, _PAIR)
         result = end.operands[0]
         if visible:
-            select = producer(result)
-            assert select is not None  # of the mask
-            result = select.operands[1]
+            visible_value = _before_mask(self.attention)
+            assert visible_value is not None  # of a causal mask
+            result = visible_value
         return values[result] if result in values else repeated(result, _PAIR)
 
 
@@ -128,25 +132,51 @@ def has_causal_mask(attention: Attention) -> bool:
     """Returns whether the logits are minus infinity where the number of the key is above that of the query.
 
     Args:
-        attention: the attention; a select of the mask is the last op of its logits.
+        attention: the attention; its mask is the last op of its logits: a select, or the addition of one of zeros.
     """
+    return _before_mask(attention) is not None
+
+
+def _before_mask(attention: Attention) -> ir.Value | None:
+    """Returns the logit that a causal mask hides or not, in the body of the last op; None without such a mask."""
     op = producer(attention.logits)
     if op is None or op.name != "linalg.generic" or attention.logits == attention.scores:
-        return False
-    select = producer(operations_of(op.regions[0].blocks[0])[-1].operands[0])
-    if select is None or select.name != "arith.select" or not is_constant(select.operands[2], float("-inf")):
-        return False
-    compare = producer(select.operands[0])
-    if compare is None or compare.name != "arith.cmpi":
-        return False
+        return None
     rank = ir.RankedTensorType(attention.logits.type).rank
-    axes = [_axis_of(value, rank) for value in compare.operands]
+    last = producer(operations_of(op.regions[0].blocks[0])[-1].operands[0])
+    if last is None:
+        return None
+    if last.name == "arith.select":
+        return last.operands[1] if _hides_later_keys(last, rank) else None
+    if last.name != "arith.addf":
+        return None
+    for logit, mask in (last.operands, reversed(list(last.operands))):
+        select = producer(origin(mask, ("arith.extf",)))
+        if select is not None and select.name == "arith.select" and is_constant(select.operands[1], 0.0):
+            return logit if _hides_later_keys(select, rank) else None
+    return None
+
+
+def _hides_later_keys(select: ir.Operation, rank: int) -> bool:
+    """Returns whether a select gives minus infinity where the number of the key is above that of the query."""
+    compare = producer(select.operands[0])
+    if compare is None or compare.name != "arith.cmpi" or not is_constant(select.operands[2], float("-inf")):
+        return False
     predicate = arith.CmpIPredicate(ir.IntegerAttr(compare.attributes["predicate"]).value)
+    compared = list(compare.operands)
+    difference, zero = producer(compared[0]), constant_number(compared[1])
+    if difference is not None and difference.name == "arith.subi" and zero is not None and zero.value == 0:
+        if predicate not in _SIGNED:
+            return False
+        compared = list(difference.operands)
+    axes = [_axis_of(value, rank) for value in compared]
     return (axes == [COLUMN, ROW] and predicate in _ABOVE) or (axes == [ROW, COLUMN] and predicate in _BELOW)
 
 
 def _axis_of(value: ir.Value, rank: int) -> int | None:
     """Returns the axis that a value is the index along, in the body of an elementwise op: of queries or keys."""
+    if isinstance(value.type, ir.IntegerType) and value.type.width < _POSITION_BITS:
+        return None
     source = producer(origin(value, ("arith.index_cast", "arith.index_castui")))
     if source is None or source.name != "linalg.index":
         return None

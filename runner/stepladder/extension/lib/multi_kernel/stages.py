@@ -123,6 +123,18 @@ def is_elementwise(op: ir.Operation) -> bool:
     return len(loops_of(maps[-1])) == maps[-1].n_dims
 
 
+def is_extension(op: ir.Operation) -> bool:
+    """Returns whether an op is a `linalg.generic` that extends each element of one tensor.
+
+    Args:
+        op: any op.
+    """
+    if op.name != "linalg.generic" or len(op.operands) != 2 or not is_in_order(op):
+        return False
+    read, written = indexing_maps(op)
+    return read == written and set(inner_ops(op)) <= {"arith.extf", "arith.extsi", "arith.extui", "linalg.yield"}
+
+
 def is_in_order(op: ir.Operation) -> bool:
     """Returns whether an op is a `linalg.generic` that computes each element of its results once, in the order of its
     loops.

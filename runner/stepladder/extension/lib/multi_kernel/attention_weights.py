@@ -1,0 +1,80 @@
+"""The weights of an attention: exponentials of logits, relative to the largest one so far of their row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from stepladder.extension.lib.arithmetic import constant
+from stepladder.extension.lib.epilogues.scalar_ops import approximated
+from stepladder.mlir.bindings import arith, ir
+
+_LOG2_E = 1 / math.log(2)
+# Numbers whose products with it may be infinite, and what they are multiplied by.
+_LARGE, _OF_LARGE = 2.0**127, 2.0**-20
+
+
+def powers(values: Sequence[ir.Value], base: ir.Value, *, exponent: int, fast: bool) -> list[ir.Value]:
+    """Returns the exponentials of the differences of values to another one, times a power of two.
+
+    Args:
+        values: of f32.
+        base: the other one.
+        exponent: of the power of two.
+        fast: whether they are approximated.
+    """
+    f32 = base.type
+    if not fast:
+        exact = [_created("math.exp", arith.subf(value, base)) for value in values]
+        return [arith.mulf(power, constant(f32, 2.0**exponent)) for power in exact] if exponent else exact
+    # Rounded once: the product with the base is the same for all, and for what they are divided by.
+    scale = _scale(base)
+    shift = arith.negf(arith.mulf(base, scale))
+    if exponent:
+        shift = arith.addf(shift, constant(f32, float(exponent)))
+    return [approximated("math.exp2", _created("math.fma", value, scale, shift)) for value in values]
+
+
+def correction(largest: ir.Value, base: ir.Value, *, fast: bool) -> ir.Value:
+    """Returns what earlier exponentials are multiplied by: those of differences to another base.
+
+    Args:
+        largest: the earlier base.
+        base: the new one.
+        fast: whether exponentials are approximated.
+    """
+    if not fast:
+        return _created("math.exp", arith.subf(largest, base))
+    scale = _scale(base)
+    return approximated("math.exp2", arith.subf(arith.mulf(largest, scale), arith.mulf(base, scale)))
+
+
+def _scale(base: ir.Value) -> ir.Value:
+    """Returns what makes exponents of e those of 2.
+
+    The product with a base near the least number, which hides a key, would be infinite. Another number differs from
+    such a base by so much that its power is zero with any factor.
+    """
+    f32 = base.type
+    is_large = arith.cmpf(arith.CmpFPredicate.OGT, _created("math.absf", base), constant(f32, _LARGE))
+    return arith.select(is_large, constant(f32, _OF_LARGE), constant(f32, _LOG2_E))
+
+
+def divided(weights: ir.Value, type_: ir.VectorType, count: int) -> list[ir.Value]:
+    """Returns vectors of a narrower type whose sum is a vector of weights, the largest first.
+
+    Args:
+        weights: of f32.
+        type_: of 16-bit elements.
+        count: of the terms; one is the rounded vector.
+    """
+    terms = [arith.truncf(type_, weights)]
+    while len(terms) < count:
+        weights = arith.subf(weights, arith.extf(weights.type, terms[-1]))
+        terms.append(arith.truncf(type_, weights))
+    return terms
+
+
+def _created(name: str, *operands: ir.Value) -> ir.Value:
+    """Returns the result of an op of the dialect `math`."""
+    return ir.Operation.create(name, results=[operands[0].type], operands=list(operands)).results[0]
