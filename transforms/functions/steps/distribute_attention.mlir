@@ -38,6 +38,8 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.any_op
     %mapped = transform.gpu.map_nested_forall_to_threads %launch block_dims = [256, 1, 1] sync_after_distribute = false
       : (!transform.any_op) -> !transform.any_op
+    // Slices of tensors, such as queries beside keys and values, are strides of the buffer.
+    "tc.sink_views"(%module) : (!transform.any_op) -> ()
     %after = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.include @canonicalize failures(propagate) (%after) : (!transform.any_op) -> ()
     transform.yield

@@ -4,6 +4,7 @@ from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.multi_kernel.attention import find_last, tile_of
 from stepladder.extension.lib.multi_kernel.attention_kernel import AttentionKernel
 from stepladder.extension.lib.multi_kernel.stages import STARTS, one_function
+from stepladder.extension.lib.multi_kernel.strided_views import strided_view
 from stepladder.mlir.bindings import bufferization, ir, memref
 from stepladder.mlir.traverse import producer
 
@@ -68,6 +69,9 @@ def _is_read(value: ir.Value) -> bool:
 
 
 def _buffer_of(value: ir.Value) -> ir.Value:
-    """Returns the buffer of a tensor."""
+    """Returns the buffer of a tensor, or of the slice of one."""
+    view = strided_view(value)
+    if view is not None:
+        return view.of_buffer(_buffer_of(view.root))
     type_ = ir.RankedTensorType(value.type)
     return bufferization.to_buffer(ir.MemRefType.get(type_.shape, type_.element_type), value, read_only=True)

@@ -4,9 +4,11 @@ import contextlib
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
+from stepladder.extension.lib.multi_kernel.argument_parts import part_of
 from stepladder.extension.lib.multi_kernel.attention import Attention, find, find_last, last_products, tile_of
 from stepladder.extension.lib.multi_kernel.attention_form import normalize, ops_around, reads_copies
 from stepladder.extension.lib.multi_kernel.stages import is_start, one_function, outline, write_stage
+from stepladder.extension.lib.multi_kernel.strided_views import strided_view
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.traverse import defining_op, users_of
@@ -34,7 +36,7 @@ def outline_attention(payload: ir.Operation, op: OutlineAttention, rewriter: Rew
     for product in list(last_products(one_function(payload).regions[0].blocks[0])):
         attention = _attention(product, op, rewriter)
         if attention is not None:
-            outline(attention.ops, [attention.result.value], "attention", rewriter)
+            outline([*_slices(attention), *attention.ops], [attention.result.value], "attention", rewriter)
 
 
 def _attention(product: ir.Operation, op: OutlineAttention, rewriter: Rewriter) -> Attention | None:
@@ -68,6 +70,14 @@ def _in_form(ops: list[ir.Operation], op: OutlineAttention, rewriter: Rewriter) 
         if not any(users_of(result) for result in item.results):
             rewriter.erase_op(item)
     return find(defining_op(values[list(last_products(body))[-1].results[0]]))
+
+
+def _slices(attention: Attention) -> list[ir.Operation]:
+    """Returns the slices that the kernel reads in place, and the views of them; it is launched on contiguous parts of
+    arguments."""
+    values = [operand.value for operand in (attention.queries, attention.keys, attention.values)]
+    views = [strided_view(value) for value in values if not part_of(value, is_multiplied=True)]
+    return list(dict.fromkeys(op for view in views if view is not None for op in view.ops))
 
 
 def _has_tiles(attention: Attention, op: OutlineAttention) -> bool:

@@ -38,8 +38,10 @@ def is_slower(texts: Mapping[str, str], request: Request, target: str) -> bool:
             continue
         module = parse_payload(text, "attention")  # what `walk` returns does not keep it
         attention = find_last(walk(module, "func.func")[0].regions[0].blocks[0])
-        one_kernel += _of_one(attention, on, skips=skips)
-        several_kernels += on.attention["kernels"] + math.prod(attention.shape) * on.attention["score"] * 1e-6
+        is_wide = attention.terms > 1
+        one_kernel += _of_one(attention, on, skips=skips) * (on.attention["wide_tile"] if is_wide else 1)
+        score = on.attention["score"] * (on.attention["wide_score"] if is_wide else 1)
+        several_kernels += on.attention["kernels"] + math.prod(attention.shape) * score * 1e-6
     return one_kernel > several_kernels
 
 

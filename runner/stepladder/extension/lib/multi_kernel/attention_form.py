@@ -123,7 +123,7 @@ def normalize(function: ir.Operation) -> None:
         _generalize(op)
     _simplify(function)
     for op in filter(is_product, operations_of(body)):
-        result = absorbed(op, ())
+        result = absorbed(op, (), with_views=True)
         if result is not None:
             _replace(op, result)
     _simplify(function)

@@ -12,8 +12,8 @@ from stepladder.extension.lib.arithmetic import apply, constant, digits, index, 
 from stepladder.extension.lib.control_flow import create_if_below, operations_of
 from stepladder.extension.lib.element_bodies import create_forall
 from stepladder.extension.lib.multi_kernel.attention import COLUMN, DEPTH, ROW, Attention, Operand
-from stepladder.extension.lib.multi_kernel.attention_logits import Logits, has_causal_mask, pair_of
-from stepladder.extension.lib.multi_kernel.attention_weights import correction, divided, powers
+from stepladder.extension.lib.multi_kernel.attention_logits import Logits, has_causal_mask
+from stepladder.extension.lib.multi_kernel.attention_weights import correction, divided, pair_of, powers
 from stepladder.extension.lib.threads import WARP, WARPGROUP
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
 from stepladder.mlir import types

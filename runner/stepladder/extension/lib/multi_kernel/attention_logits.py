@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stepladder.extension.lib.arithmetic import apply, digits, index, integer
+from stepladder.extension.lib.arithmetic import apply, digits, index
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.element_bodies import has_vectors, load
 from stepladder.extension.lib.element_ops import repeated
@@ -12,6 +12,7 @@ from stepladder.extension.lib.epilogues.elementwise import create_scalar_op
 from stepladder.extension.lib.memory import load_vector
 from stepladder.extension.lib.multi_kernel.attention import COLUMN, ROW, Attention
 from stepladder.extension.lib.multi_kernel.attention_softmax import is_constant
+from stepladder.extension.lib.multi_kernel.attention_weights import extended, pair_of
 from stepladder.extension.lib.vectors import extract
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.constant_numbers import constant_number
@@ -24,16 +25,6 @@ _ABOVE = (arith.CmpIPredicate.ule, arith.CmpIPredicate.sle)
 _BELOW = (arith.CmpIPredicate.uge, arith.CmpIPredicate.sge)
 _SIGNED = (arith.CmpIPredicate.sle, arith.CmpIPredicate.sge)
 _POSITION_BITS = 32  # at least, of integers that indices are compared as
-
-
-def pair_of(elements: Sequence[ir.Value]) -> ir.Value:
-    """Returns a vector of two values, at the insertion point.
-
-    Args:
-        elements: of one type.
-    """
-    type_ = ir.VectorType.get([_PAIR], elements[0].type)
-    return ir.Operation.create("vector.from_elements", results=[type_], operands=list(elements)).results[0]
 
 
 class Logits:
@@ -84,22 +75,13 @@ class Logits:
                 continue
             operands = [values[value] if value in values else repeated(value, _PAIR) for value in item.operands]
             is_wide = item.name == "arith.extf" and isinstance(item.operands[0].type, ir.BF16Type)
-            values[item.results[0]] = _extended(*operands) if is_wide else create_scalar_op(item, operands, _PAIR)
+            values[item.results[0]] = extended(*operands) if is_wide else create_scalar_op(item, operands, _PAIR)
         result = end.operands[0]
         if visible:
             visible_value = _before_mask(self.attention)
             assert visible_value is not None  # of a causal mask
             result = visible_value
         return values[result] if result in values else repeated(result, _PAIR)
-
-
-def _extended(pair: ir.Value) -> ir.Value:
-    """Returns two bf16 values in f32, by their bits: conversions take as long as exponentials."""
-    i32, f32 = ir.IntegerType.get_signless(32), ir.F32Type.get()
-    word = ir.Operation.create("vector.bitcast", results=[ir.VectorType.get([1], i32)], operands=[pair]).results[0]
-    bits = extract(word, [0], i32)
-    low, high = arith.shli(bits, integer(16, 32)), arith.andi(bits, integer(-(1 << 16), 32))
-    return pair_of([arith.bitcast(f32, low), arith.bitcast(f32, high)])
 
 
 def _neighbours(column: ir.Value) -> ir.Value:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stepladder.extension.lib.arithmetic import constant
+from stepladder.extension.lib.arithmetic import constant, integer
 from stepladder.extension.lib.epilogues.scalar_ops import approximated
+from stepladder.extension.lib.vectors import extract
 from stepladder.mlir.bindings import arith, ir
 
 _LOG2_E = 1 / math.log(2)
@@ -64,15 +65,40 @@ def divided(weights: ir.Value, type_: ir.VectorType, count: int) -> list[ir.Valu
     """Returns vectors of a narrower type whose sum is a vector of weights, the largest first.
 
     Args:
-        weights: of f32.
+        weights: two of f32.
         type_: of 16-bit elements.
         count: of the terms; one is the rounded vector.
     """
     terms = [arith.truncf(type_, weights)]
     while len(terms) < count:
-        weights = arith.subf(weights, arith.extf(weights.type, terms[-1]))
+        is_bf16 = isinstance(type_.element_type, ir.BF16Type)
+        largest = extended(terms[-1]) if is_bf16 else arith.extf(weights.type, terms[-1])
+        weights = arith.subf(weights, largest)
         terms.append(arith.truncf(type_, weights))
     return terms
+
+
+def pair_of(elements: Sequence[ir.Value]) -> ir.Value:
+    """Returns a vector of two values, at the insertion point.
+
+    Args:
+        elements: of one type.
+    """
+    type_ = ir.VectorType.get([len(elements)], elements[0].type)
+    return ir.Operation.create("vector.from_elements", results=[type_], operands=list(elements)).results[0]
+
+
+def extended(pair: ir.Value) -> ir.Value:
+    """Returns two bf16 values in f32, by their bits: conversions take as long as exponentials.
+
+    Args:
+        pair: a vector.
+    """
+    i32, f32 = ir.IntegerType.get_signless(32), ir.F32Type.get()
+    word = ir.Operation.create("vector.bitcast", results=[ir.VectorType.get([1], i32)], operands=[pair]).results[0]
+    bits = extract(word, [0], i32)
+    low, high = arith.shli(bits, integer(16, 32)), arith.andi(bits, integer(-(1 << 16), 32))
+    return pair_of([arith.bitcast(f32, low), arith.bitcast(f32, high)])
 
 
 def _created(name: str, *operands: ir.Value) -> ir.Value:

@@ -36,12 +36,13 @@ class _Transposed:
         return [number for number, axes in enumerate(sources) if None in axes]
 
 
-def absorbed(product: ir.Operation, kernel_ops: Sequence[ir.Operation]) -> ir.Value | None:
+def absorbed(product: ir.Operation, kernel_ops: Sequence[ir.Operation], *, with_views: bool = False) -> ir.Value | None:
     """Creates the contraction of what a contraction's operands are transposed from, before it.
 
     Args:
         product: a contraction on tensors.
         kernel_ops: transposes that stay.
+        with_views: whether axes of a tensor that is only collapsed become loops too.
 
     Returns:
         The result in the product's shape; None where there is nothing to absorb.
@@ -51,9 +52,14 @@ def absorbed(product: ir.Operation, kernel_ops: Sequence[ir.Operation]) -> ir.Va
     if any(len(order) < len(map_.results) for order, map_ in zip(loops, maps)):
         return None  # an axis of one element, which no loop runs along
     batch = set(loops[0]) & set(loops[1]) & set(loops[2])
-    sources = [_transposed(value, kernel_ops) for value in list(product.operands)[:2]]
+    operands = list(product.operands)[:2]
+    sources = [_transposed(value, kernel_ops) for value in operands]
+    places = sorted((0, 1), key=lambda number: sources[number] is None)  # how a view is divided is no reason to copy
+    if with_views:
+        sources = [item or _collapsed(value) for item, value in zip(sources, operands)]
     extents: dict[int, list[int]] = {}
-    for number, (item, order) in enumerate(zip(sources, loops)):
+    for number in places:
+        item, order = sources[number], loops[number]
         if item is None:
             continue
         own = {loop: _refined(extents.get(loop, []), sizes) for loop, sizes in zip(order, item.groups)}
@@ -64,19 +70,19 @@ def absorbed(product: ir.Operation, kernel_ops: Sequence[ir.Operation]) -> ir.Va
             extents |= divided
     if sources == [None, None]:
         return None
-    places, count = {}, 0
+    new_loops, count = {}, 0
     for loop in range(maps[0].n_dims):
         width = len(extents.get(loop, [0]))
-        places[loop] = list(range(count, count + width))
+        new_loops[loop] = list(range(count, count + width))
         count += width
     with ir.InsertionPoint(product), product.location:
         values, orders = [], []
         for value, order, item in zip(product.operands, loops, [*sources, None]):
             if item is None:
                 values.append(_expanded(value, [extents.get(loop) for loop in order]))
-                orders.append([place for loop in order for place in places[loop]])
+                orders.append([place for loop in order for place in new_loops[loop]])
             else:
-                read, inner = _read(item, [extents[loop] for loop in order], [places[loop] for loop in order])
+                read, inner = _read(item, [extents[loop] for loop in order], [new_loops[loop] for loop in order])
                 values.append(read)
                 orders.append(inner)
         new_maps = [ir.AffineMap.get(count, 0, [ir.AffineExpr.get_dim(place) for place in order]) for order in orders]
@@ -84,7 +90,7 @@ def absorbed(product: ir.Operation, kernel_ops: Sequence[ir.Operation]) -> ir.Va
         body = product.regions[0].blocks[0]
         clone_ops(operations_of(body), dict(zip(body.arguments, block.arguments)), ir.InsertionPoint(block))
         shape = ir.RankedTensorType(product.results[0].type).shape
-        return _merged(generic.results[0], shape, [places[loop] for loop in loops[2]])
+        return _merged(generic.results[0], shape, [new_loops[loop] for loop in loops[2]])
 
 
 def _refined(one: Sequence[int], other: Sequence[int]) -> list[int] | None:
@@ -132,6 +138,16 @@ def _read(item: _Transposed, extents: Sequence[list[int]], places: Sequence[list
                 sizes[axis], loops[axis] = ([values[number] for number in part] for values in (own, numbers))
     order = range(len(sizes))
     return _expanded(item.source, [sizes[axis] for axis in order]), [loop for axis in order for loop in loops[axis]]
+
+
+def _collapsed(value: ir.Value) -> _Transposed | None:
+    """Returns what an operand is collapsed from; None where it is not."""
+    op = producer(value)
+    if op is None or op.name != "tensor.collapse_shape":
+        return None
+    shape = ir.RankedTensorType(op.operands[0].type).shape
+    groups = [[shape[axis] for axis in group] for group in groups_of(op)]
+    return _Transposed(op.operands[0], list(range(len(shape))), groups)
 
 
 def _transposed(value: ir.Value, kernel_ops: Sequence[ir.Operation]) -> _Transposed | None:
