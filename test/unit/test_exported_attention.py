@@ -67,6 +67,56 @@ def test_numbers(device: str | int, queries: int, keys: int, depth: int, element
     assert np.abs(got.astype(np.float64) - wanted).max() <= np.abs(wanted).max() * float(ml_dtypes.finfo(got.dtype).eps)
 
 
+def of_one_projection(rows: int, is_stacked: bool) -> str:
+    """Returns the attention of two heads whose queries, keys and values are columns of one tensor, or are stacked by a
+    transpose, as in `torch.nn.MultiheadAttention`."""
+    text = exported(rows, rows)
+    head, _, rest = text.partition("func.func @f(")
+    _, _, body = rest.partition("{\n")
+    whole, part, heads = f"{rows}x384xf16", f"{rows}x2x64xf16", f"1x2x{rows}x64xf16"
+    lines = [f"func.func @f(%all: tensor<{whole}>, %mask: tensor<{rows}x{rows}xf16>) -> tensor<{heads}> {{"]
+    if is_stacked:
+        lines += [
+            f"%divided = tensor.expand_shape %all [[0], [1, 2]] output_shape [{rows}, 3, 128]"
+            f" : tensor<{whole}> into tensor<{rows}x3x128xf16>",
+            f"%stack_e = tensor.empty() : tensor<3x{rows}x128xf16>",
+            f"%stack = linalg.transpose ins(%divided : tensor<{rows}x3x128xf16>)"
+            f" outs(%stack_e : tensor<3x{rows}x128xf16>) permutation = [1, 0, 2]",
+        ]
+    for number, name in enumerate("qkv"):
+        slice_ = (
+            f"%stack[{number}, 0, 0] [1, {rows}, 128] [1, 1, 1] : tensor<3x{rows}x128xf16>"
+            if is_stacked
+            else f"%all[0, {128 * number}] [{rows}, 128] [1, 1] : tensor<{whole}>"
+        )
+        lines += [
+            f"%{name}_part = tensor.extract_slice {slice_} to tensor<{rows}x128xf16>",
+            f"%{name}_heads = tensor.expand_shape %{name}_part [[0], [1, 2]] output_shape [{rows}, 2, 64]"
+            f" : tensor<{rows}x128xf16> into tensor<{part}>",
+            f"%{name}_t_e = tensor.empty() : tensor<2x{rows}x64xf16>",
+            f"%{name}_t = linalg.transpose ins(%{name}_heads : tensor<{part}>)"
+            f" outs(%{name}_t_e : tensor<2x{rows}x64xf16>) permutation = [1, 0, 2]",
+            f"%{name} = tensor.expand_shape %{name}_t [[0, 1], [2], [3]] output_shape [1, 2, {rows}, 64]"
+            f" : tensor<2x{rows}x64xf16> into tensor<{heads}>",
+        ]
+    return head + "\n".join(lines) + "\n" + body
+
+
+@pytest.mark.parametrize("is_stacked", [False, True], ids=["columns", "stacked"])
+@pytest.mark.parametrize("device", ["emulator", pytest.param(0, marks=pytest.mark.gpu, id="GPU")])
+@pytest.mark.usefixtures("needs_ptxas")
+def test_parts_of_one_projection_are_read_in_place(device: str | int, is_stacked: bool) -> None:
+    rows = 150
+    function = compiled(of_one_projection(rows, is_stacked), device)
+    assert stages(function) == _STAGES
+    generator = np.random.default_rng(0)
+    x = generator.standard_normal((rows, 384)).astype(np.float16)
+    parts = [x[:, 128 * number : 128 * (number + 1)].reshape(rows, 2, 64).swapaxes(0, 1)[None] for number in range(3)]
+    mask = np.zeros((rows, rows), np.float16)
+    got, wanted = np.asarray(function(x, mask)), expected([*parts, mask], "")
+    assert (got == wanted.astype(np.float16)).mean() > 0.98
+
+
 @pytest.mark.usefixtures("needs_ptxas")
 def test_keys_after_the_queries_of_a_block_are_not_read() -> None:
     """With `math = fast`, an added causal mask hides whole tiles: what is there does not change the first queries."""
