@@ -150,6 +150,13 @@ def evaluate(text: str, values: Mapping[str, Value]) -> Value:
         raise ExpressionError("the expression is nested too deeply") from None
 
 
+@functools.lru_cache(maxsize=64)
+def _known_roots(derived: tuple[tuple[str, str], ...]) -> dict[str, tuple[str, ...]]:
+    """Returns the roots of expressions by their text (`Scope.roots`), as far as they were asked for; they depend on the
+    derived names alone, which a process has few sets of."""
+    return {}
+
+
 class Scope(Mapping):
     """Knob values together with the names derived from them, evaluated when first asked for.
 
@@ -162,6 +169,7 @@ class Scope(Mapping):
         self._values = dict(values)
         self._derived = dict(derived)
         self._open: list[str] = []
+        self._roots: dict[str, tuple[str, ...]] | None = None
 
     def __getitem__(self, name: str) -> Value:
         if name in self._values:
@@ -207,6 +215,13 @@ class Scope(Mapping):
         Raises:
             ExpressionError: not an expression.
         """
+        if self._roots is None:
+            self._roots = _known_roots(tuple(self._derived.items()))
+        if text not in self._roots:
+            self._roots[text] = self._find_roots(text)
+        return list(self._roots[text])
+
+    def _find_roots(self, text: str) -> tuple[str, ...]:
         roots: dict[str, None] = {}
         visited: set[str] = set()  # a name derived from itself is an error of `evaluate`, and no endless loop here
         pending = names(text)
@@ -217,4 +232,4 @@ class Scope(Mapping):
             elif name not in visited:
                 visited.add(name)
                 pending = names(self._derived[name]) + pending
-        return list(roots)
+        return tuple(roots)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -158,11 +159,12 @@ def choices(query: Query, database: Path | None) -> Iterator[Choice]:
     if database is not None and not query.changes_facts:
         yield from _tuned(query, database)
     gpu_model = query.found_gpu()
-    source = None if query.changes_facts or _is_of_another_form(query) else query.measured.source
+    ranked_once = functools.cache(lambda: rank(query))
+    source = None if query.changes_facts or _is_of_another_form(query, ranked_once) else query.measured.source
     for entry in measured_knobs.near(source, query.problem) if source else []:
         if entry.is_for(gpu_model.gpu.name):
             yield Choice(entry.knobs, Source(MEASURED, f"a measurement on {entry.measured_on} at {entry.describe()}"))
-    ranked = rank(query)
+    ranked = ranked_once()
     if ranked is None:
         alike = measured_knobs.candidates(source, query.problem) if source else []
         for knobs in alike:
@@ -185,9 +187,10 @@ def measured_choice(query: Query) -> Choice | None:
     return first if first is not None and first.source.kind == MEASURED else None
 
 
-def _is_of_another_form(query: Query) -> bool:
-    """Returns whether the model's first setting is of a form of kernels that no measured knobs are of: with an operand
-    that is made in registers, or with weights that are loaded early. What was measured does not count then."""
+def _is_of_another_form(query: Query, ranked_once: Callable[[], ranking.Ranking | Orientations | None]) -> bool:
+    """Returns whether the first setting that `ranked_once` returns for a query is of a form of kernels that no measured
+    knobs are of: with an operand that is made in registers, or with weights that are loaded early. What was measured
+    does not count then."""
     from stepladder.pipeline.cost_model import early_weights
     from stepladder.pipeline.cost_model.ranking import IN_REGISTERS, PRODUCERS
 
@@ -196,7 +199,7 @@ def _is_of_another_form(query: Query) -> bool:
         forms[PRODUCERS] = IN_REGISTERS
     if early_weights.is_short(query.problem.m, query.problem.n):
         forms[early_weights.KNOB] = True
-    ranked = rank(query) if forms.keys() - query.fixed.keys() else None
+    ranked = ranked_once() if forms.keys() - query.fixed.keys() else None
     return ranked is not None and any(
         item.knobs.get(name) == form for item in ranked.first(1) for name, form in forms.items()
     )

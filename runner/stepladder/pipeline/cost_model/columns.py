@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,10 +23,11 @@ from stepladder.pipeline.expressions import (
 )
 
 Column = Array | Value
+# Columns with one value a setting, not one for all.
+_VARYING = (Coded, Array)
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """A column, and for which settings it is valid; `valid` is True where it is for all.
 
     Args:
@@ -85,6 +86,14 @@ def _parse(text: str) -> ast.expr:
         raise ExpressionError(f"'{text}' is not an expression: {error.msg}") from None
 
 
+@functools.cache
+def _is_of_numbers_and_words(node: ast.Compare) -> bool:
+    """Returns whether a comparison, of a tree from `_parse`, is by operators of single values."""
+    return all(type(op) in _COMPARISONS for op in node.ops) and not any(
+        isinstance(side, (ast.List, ast.Tuple)) for side in (node.left, *node.comparators)
+    )
+
+
 class Columns:
     """Knobs as columns, facts as single values, and the names derived from both, evaluated when first asked for.
 
@@ -104,6 +113,11 @@ class Columns:
 
     def __contains__(self, name: str) -> bool:
         return name in self.values or name in self.derived
+
+    @functools.cached_property
+    def _varying(self) -> list[str]:
+        """The names of the values that are columns."""
+        return [name for name, value in self.values.items() if isinstance(value, _VARYING)]
 
     def column(self, name: str, default: Column | None = None) -> Column:
         """Returns the values of a knob, a fact or a derived name; `default` where there is no such name.
@@ -165,7 +179,7 @@ class Columns:
         """
         key, most = np.zeros(self.count, np.int64), 1
         for value in (self.values[name] for name in sorted(names) if name in self.values):
-            if not isinstance(value, Coded | Array):
+            if not isinstance(value, _VARYING):
                 continue
             coded = value if isinstance(value, Coded) else Coded.of(value)
             if most * len(coded.options) > TABLE:
@@ -178,10 +192,11 @@ class Columns:
         groups, combination = numbered(key, most)
         first_rows = np.empty(len(groups), np.int64)
         first_rows[combination] = np.arange(self.count)
-        alone = {
-            name: value for name, value in self.values.items() if name in names or not isinstance(value, Coded | Array)
-        }
-        return Columns(alone, self.derived, self.count).take(first_rows), combination
+        values = dict(self.values)
+        for name in self._varying:
+            if name not in names:
+                del values[name]
+        return Columns(values, self.derived, self.count).take(first_rows), combination
 
     def take(self, rows: Array) -> Columns:
         """Returns the settings that a mask or an array of indices chooses.
@@ -189,12 +204,14 @@ class Columns:
         Args:
             rows: an array of bool, one a setting, or of indices of settings.
         """
-        values = {
-            name: value.take(rows) if isinstance(value, Coded) else (value[rows] if isinstance(value, Array) else value)
-            for name, value in self.values.items()
-        }
+        values = dict(self.values)
+        for name in self._varying:
+            value = values[name]
+            values[name] = value.take(rows) if isinstance(value, Coded) else value[rows]
         count = int(np.count_nonzero(rows)) if rows.dtype == bool else len(rows)
-        return Columns(values, self.derived, count)
+        taken = Columns(values, self.derived, count)
+        taken._varying = self._varying
+        return taken
 
     def with_knob(self, name: str, value: Column | Coded, dependent: Collection[str]) -> Columns:
         """Returns the settings with one more knob. What does not depend on it is evaluated once for all its values.
@@ -234,25 +251,19 @@ class Columns:
         return self._results[name]
 
     def _visit(self, node: ast.expr) -> Result:
-        match node:
-            case ast.Constant(value=int() | str() as value):
-                return Result(value)
-            case ast.Name(id=name):
-                return self._named(name)
-            case ast.BinOp(left=left, op=op, right=right):
-                return self._calculate(node, op, self._visit(left), self._visit(right))
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                result = self._visit(operand)
-                return Result(np.negative(result.value), result.valid)
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                result = self._visit(operand)
-                return Result(np.logical_not(result.value), result.valid)
-            case ast.BoolOp(op=op, values=operands):
-                return self._join(isinstance(op, ast.And), operands)
-            case ast.IfExp(test=test, body=body, orelse=orelse):
-                return self._choose(self._visit(test), body, orelse)
-            case ast.Compare(left=left, ops=ops, comparators=comparators):
-                return self._compare(node, left, ops, comparators)
+        visit = _VISITS.get(type(node), Columns._one_value)
+        return visit(self, node)
+
+    def _constant(self, node: ast.Constant) -> Result:
+        return Result(node.value) if isinstance(node.value, (int, str)) else self._one_value(node)
+
+    def _unary(self, node: ast.UnaryOp) -> Result:
+        if isinstance(node.op, ast.USub):
+            result = self._visit(node.operand)
+            return Result(np.negative(result.value), result.valid)
+        if isinstance(node.op, ast.Not):
+            result = self._visit(node.operand)
+            return Result(np.logical_not(result.value), result.valid)
         return self._one_value(node)
 
     def _one_value(self, node: ast.expr) -> Result:
@@ -266,9 +277,10 @@ class Columns:
         }
         return Result(evaluate(ast.unparse(node), plain))
 
-    def _calculate(self, node: ast.BinOp, op: ast.operator, left: Result, right: Result) -> Result:
+    def _calculate(self, node: ast.BinOp) -> Result:
+        op, left, right = node.op, self._visit(node.left), self._visit(node.right)
         valid = _both(left.valid, right.valid)
-        if any(isinstance(side, str | list) for side in (left.value, right.value)):
+        if isinstance(left.value, (str, list)) or isinstance(right.value, (str, list)):
             raise ExpressionError(f"'{ast.unparse(node)}' calculates with something other than numbers")
         if type(op) in _ARITHMETIC:
             return Result(_ARITHMETIC[type(op)](left.value, right.value), valid)
@@ -283,11 +295,12 @@ class Columns:
             divides = divides & (dividend % safe == 0)
         return Result(_DIVIDING[type(op)](dividend, safe), valid if divides.all() else _both(valid, divides))
 
-    def _join(self, is_and: bool, operands: list[ast.expr]) -> Result:
+    def _join(self, node: ast.BoolOp) -> Result:
         """Evaluates `and` or `or`: operands after one that decides are not evaluated, so they cannot be invalid."""
+        is_and = isinstance(node.op, ast.And)
         value: Array | bool = is_and
         valid: Array | bool = True
-        for number, operand in enumerate(operands):
+        for number, operand in enumerate(node.values):
             result = self._visit(operand)
             if result.valid is not True:
                 is_decided = np.logical_not(value) if is_and else np.asarray(value)
@@ -298,35 +311,33 @@ class Columns:
                 break
         return Result(value, valid)
 
-    def _choose(self, test: Result, body: ast.expr, orelse: ast.expr) -> Result:
+    def _choose(self, node: ast.IfExp) -> Result:
+        test = self._visit(node.test)
         if not (isinstance(test.value, Array) and test.value.ndim):
-            result = self._visit(body if test.value else orelse)
+            result = self._visit(node.body if test.value else node.orelse)
             return Result(result.value, _both(test.valid, result.valid))
-        first, second = self._visit(body), self._visit(orelse)
+        first, second = self._visit(node.body), self._visit(node.orelse)
         valid = test.valid
         if first.valid is not True or second.valid is not True:
             valid = _both(valid, np.where(test.value, first.valid, second.valid))
         return Result(np.where(test.value, first.value, second.value), valid)
 
-    def _compare(self, node: ast.Compare, left: ast.expr, ops: list[ast.cmpop], comparators: list[ast.expr]) -> Result:
-        if not all(type(op) in _COMPARISONS for op in ops) or any(
-            isinstance(side, ast.List | ast.Tuple) for side in (left, *comparators)
-        ):
-            return self._membership(node, left, ops, comparators)
-        sides = [self._visit(left), *map(self._visit, comparators)]
+    def _compare(self, node: ast.Compare) -> Result:
+        if not _is_of_numbers_and_words(node):
+            return self._membership(node)
+        sides = [self._visit(node.left), *map(self._visit, node.comparators)]
         if any(isinstance(side.value, list) for side in sides):
             return self._one_value(node)
         value: Array | bool = True
         valid: Array | bool = True
-        for op, first, second in zip(ops, sides, sides[1:]):
+        for op, first, second in zip(node.ops, sides, sides[1:]):
             value = _both(value, _COMPARISONS[type(op)](first.value, second.value))
             valid = _both(valid, _both(first.valid, second.valid))
         return Result(value, valid)
 
-    def _membership(
-        self, node: ast.Compare, left: ast.expr, ops: list[ast.cmpop], comparators: list[ast.expr]
-    ) -> Result:
+    def _membership(self, node: ast.Compare) -> Result:
         """Evaluates `in` and `not in` with a list of values on the right; else what has no columns in it."""
+        left, ops, comparators = node.left, node.ops, node.comparators
         if (
             len(ops) == 1
             and isinstance(ops[0], ast.In | ast.NotIn)
@@ -339,3 +350,15 @@ class Columns:
                 is_member = np.logical_or(is_member, np.equal(item.value, self._visit(element).value))
             return Result(is_member if isinstance(ops[0], ast.In) else np.logical_not(is_member), item.valid)
         return self._one_value(node)
+
+
+# The method that evaluates a kind of node.
+_VISITS: dict[type[ast.expr], Callable[..., Result]] = {
+    ast.Constant: Columns._constant,
+    ast.Name: lambda columns, node: columns._named(node.id),
+    ast.BinOp: Columns._calculate,
+    ast.UnaryOp: Columns._unary,
+    ast.BoolOp: Columns._join,
+    ast.IfExp: Columns._choose,
+    ast.Compare: Columns._compare,
+}

@@ -80,6 +80,8 @@ def _expand(
         ready: the rules that can be checked once the knob is bound.
         is_first_enough: a setting gets the first of the values that it can have.
     """
+    if not ready.rules and not is_first_enough:
+        return _with_each(columns, name, values)
     groups, combination = columns.grouped(ready.knobs)
     is_accepted = _accepted(groups, name, values, ready, is_first_enough)
     value_numbers = np.flatnonzero(is_accepted.any(axis=1))
@@ -90,6 +92,15 @@ def _expand(
     places = [np.flatnonzero(keep[combination]) for keep in is_accepted]
     codes = np.repeat(np.arange(len(values)), [len(place) for place in places])
     taken = columns.take(np.concatenate(places))
+    return Columns({**taken.values, name: Coded(np.asarray(values), codes)}, columns.derived, taken.count)
+
+
+def _with_each(columns: Columns, name: str, values: Sequence[int | str]) -> Columns:
+    """Returns every setting with every value of one more knob."""
+    if len(values) == 1:  # one value for all settings needs no column
+        return Columns({**columns.values, name: values[0]}, columns.derived, columns.count)
+    taken = columns.take(np.tile(np.arange(columns.count), len(values)))
+    codes = np.repeat(np.arange(len(values)), columns.count)
     return Columns({**taken.values, name: Coded(np.asarray(values), codes)}, columns.derived, taken.count)
 
 
