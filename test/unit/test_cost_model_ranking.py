@@ -45,6 +45,17 @@ def test_ranking_is_of_everything_and_takes_each_rule_once(monkeypatch: pytest.M
     assert (np.diff(ranked.with_margin[ranked.order]) >= 0).all()
 
 
+def test_a_choice_ranks_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For few rows too, where the first setting tells whether measured problems count."""
+    ranked, rank = [], knob_choice.rank
+    monkeypatch.setattr(knob_choice, "rank", lambda query: ranked.append(query) or rank(query))
+    with mlir_context():
+        request = Request("wgmma", {"target": "sm_90a"}, tuned=True)
+        query = read_query(library.load("wgmma"), request, matmul_text(16, 5000, 4000, accumulate=False), "matmul.mlir")
+        assert len(list(knob_choice.choices(query, None))) > 1
+    assert len(ranked) == 1
+
+
 def test_groups_of_rows_are_even_where_the_order_makes_no_other_difference() -> None:
     """15 rows of tiles are one group, or groups of one: blocks divide by constants to find their tiles."""
     knobs, facts = pipeline_space("wgmma"), facts_of("wgmma", 928, 704, 2208)

@@ -207,7 +207,10 @@ class Columns:
         values = dict(self.values)
         for name in self._varying:
             value = values[name]
-            values[name] = value.take(rows) if isinstance(value, Coded) else value[rows]
+            if isinstance(value, Coded):
+                values[name] = value.take(rows)
+            elif isinstance(value, Array):
+                values[name] = value[rows]
         count = int(np.count_nonzero(rows)) if rows.dtype == bool else len(rows)
         taken = Columns(values, self.derived, count)
         taken._varying = self._varying
