@@ -92,7 +92,7 @@ def test_processes_end_with_the_one_that_waits() -> None:
     """However that ends: the pipe, which all of them write, is closed."""
     script = (
         "import os, time, types\nfrom stepladder.emulator.core import processes\n"
-        "def run(*arguments):\n    print('runs', flush=True)\n    time.sleep(600)\n"
+        "def run(*arguments):\n    os.write(1, b'runs\\n')\n    time.sleep(600)\n"
         "processes._run = run\n"
         "processes._forked(types.SimpleNamespace(progress=None), [[0], [1]], None)\n"
     )

@@ -61,6 +61,7 @@ def mlir_context() -> Iterator[ir.Context]:
     plugins.load_installed()
     dialects = None if plugins.are_loaded() else _DIALECTS  # a plug-in may make ops of any dialect
     with ir.Context(load_on_create_dialects=dialects) as context, ir.Location.unknown():
+        context.enable_multithreading(False)  # passes find one kernel or a few: locks and threads take longer
         extension.load()
         xetile.load()
         yield context
