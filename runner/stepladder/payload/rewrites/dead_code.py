@@ -168,11 +168,14 @@ def eliminate(function: ir.Operation, is_product: Callable[[ir.Operation], bool]
         return
     ops = [op.operation for op in function.regions[0].blocks[0].operations]
     writers: dict[ir.Value, list[ir.Operation]] = {}
+    pending: list[ir.Operation] = []
     for op in ops:
-        for buffer in _written(op) or ():
+        buffers = _written(op)
+        if buffers is None:
+            pending.append(op)
+        for buffer in buffers or ():
             writers.setdefault(buffer, []).append(op)
     inside, live = set(ops), set[ir.Operation]()
-    pending = [op for op in ops if _written(op) is None]
     while pending:
         op = pending.pop()
         if op in live:

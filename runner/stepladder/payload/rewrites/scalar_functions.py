@@ -22,9 +22,16 @@ def expand(function: ir.Operation) -> None:
     Args:
         function: a function; it is changed where there are such ops.
     """
+    names = _names_in(function)
     for name, replace_op in _EXPANSIONS.items():
-        for op in walk(function, name):
-            replace_op(op)
+        if name in names:
+            for op in walk(function, name):
+                replace_op(op)
+            names = _names_in(function)
+
+
+def _names_in(function: ir.Operation) -> set[str]:
+    return {op.name for op in walk(function)}
 
 
 def _created(name: str, result: ir.Type, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
