@@ -303,7 +303,8 @@ def _start(
         return
     layout |= registers.of_kernel(math.prod(block), attributes)
     blocks = Blocks(block, grid, cluster, window, layout, _subgroup_size(op, code, attributes))
-    machine.launch(code, env_of, blocks, asynchronously=bool(op.result_types))
+    # A token, or the stream of a lowered host.
+    machine.launch(code, env_of, blocks, asynchronously=bool(op.result_types or any(parts[12:])))
 
 
 def _subgroup_size(op: Instruction, code: Sequence[Instruction], attributes: Mapping[str, object]) -> int:

@@ -174,7 +174,9 @@ def load(fiber: Fiber, op: Instruction, pointer: Value, stride: Value) -> Value:
     matrices = np.zeros((group.warps, fragment.rows, fragment.columns), fragment.dtype)
     for part, access in _elements(fiber, op, fragment, pointer, stride, op.operand_types[0]):
         matrices[part.warps] = memory.take(part, op, access, is_matrix=True)
-    return _registers(fiber, fragment, fragment.divide(matrices[fiber.warps]), threads)
+    registers = _registers(fiber, fragment, fragment.divide(matrices[fiber.warps]), threads)
+    is_number = isinstance(op.result_types[0], Scalar)  # as A and B of f64, which fill one register
+    return registers.array[:, 0] if is_number else registers
 
 
 @executes("nvvm.wmma.store")
