@@ -130,7 +130,8 @@ def _memrefs(fiber: Fiber, op: Instruction, operands: Sequence[Value]) -> Sequen
     element = _ELEMENTS[re.sub(".*(?:print|verify)Mem[rR]ef(?:Shape)?", "", op.attributes["callee"])]
     if "_mlir_ciface_" in op.attributes["callee"]:
         return [unranked_at(fiber, op, int(address), element) for address in operands]
-    return [ranked_at(fiber, op, *map(int, pair), element) for pair in zip(operands[::2], operands[1::2])]
+    pairs = zip(operands[::2], operands[1::2])
+    return [ranked_at(fiber, op, int(rank), int(address), element) for rank, address in pairs]
 
 
 def unranked_at(fiber: Fiber, op: Instruction, address: int, element: Scalar) -> MemRef:

@@ -345,8 +345,8 @@ def decode_attribute(attribute: ir.Attribute) -> Value:
     match attribute:
         case ir.FloatAttr() if str(attribute.type) in FP8_TYPES:  # represented by bytes in LLVM
             return element_type(str(attribute.type)).dtype.type(attribute.value)
-        case ir.StringAttr():  # of any bytes
-            return attribute.value_bytes.decode("utf-8", "surrogateescape")
+        case ir.StringAttr():  # of any bytes; the stubs do not list them
+            return attribute.value_bytes.decode("utf-8", "surrogateescape")  # pyright: ignore[reportAttributeAccessIssue]
         case ir.BoolAttr() | ir.IntegerAttr() | ir.FloatAttr():
             return attribute.value
         case ir.UnitAttr():
