@@ -44,7 +44,7 @@ def brx(site: Site) -> None:
     site.flag("uni")
     size = site.operands[0]
     if not isinstance(size, syntax.Number):
-        raise site.error("without a table of its targets")
+        raise site.error("without a table of its targets: expected a label of .branchtargets as second operand")
     site.emit(_check_index, [site.read(1, _INDEX)], (), {"size": size.value})
 
 
