@@ -95,4 +95,4 @@ def test_variables_that_are_refused(declaration: str, message: str) -> None:
 
 def test_a_statement_without_an_end() -> None:
     with pytest.raises(StepladderError, match="a ';' is missing"):
-        parse_fragment("add.u32 %r1, %r2, %r3", "k.ptx")
+        parse_fragment("add.u32 %r1, %r2,", "k.ptx")

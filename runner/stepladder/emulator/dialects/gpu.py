@@ -297,7 +297,7 @@ def _start(
         cluster = list(cluster_of(attributes) or cluster)
     machine = fiber.group.machine
     if not fiber.group.is_host:
-        raise Unsupported(op, "inside of a kernel")
+        raise Unsupported(op, "inside of a kernel: expected a launch of the host")
     requirements = asked_of(code, grid, block, cluster, dynamic, attributes)
     if not check_launch(machine.findings if machine.sanitize else None, op, requirements, attributes, chips):
         return
