@@ -232,3 +232,30 @@ module attributes {gpu.container_module} {
     }
   }
 }
+
+// -----
+
+module attributes {gpu.container_module} {
+  func.func @another_op() {
+    %c1 = arith.constant 1 : index
+    gpu.launch_func @one::@kernel blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+    gpu.launch_func @one::@kernel blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+    return
+  }
+  gpu.module @one [#nvvm.target<chip = "sm_80">] {
+    // expected-error@+1 {{tc.merge_launches: 'llvm.comdat' beside a kernel; accepted: globals and declarations}}
+    llvm.comdat @any {
+      llvm.comdat_selector @any any
+    }
+    llvm.func @kernel() attributes {gpu.kernel, nvvm.kernel} {
+      llvm.return
+    }
+  }
+}
+
+// -----
+
+// expected-error@unknown {{tc.merge_launches: expected launches of kernels, found none}}
+func.func @no_launches() {
+  return
+}
