@@ -11,15 +11,16 @@
 // CHECK-SAME: [[weights:%.+]]: !llvm.ptr {llvm.align = 64 : i64}, [[rows:%.+]]: !llvm.ptr {llvm.align = 64 : i64}
 // CHECK: [[hint:%.+]] = llvm.mlir.constant(1364590687093260288 : i64)
 // CHECK-NEXT: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.+}}, [[weights]], %{{.+}}, box[{{.+}}] l2_cache_hint = [[hint]] :
-// CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.+}}, [[weights]], %{{.+}}, box[{{.+}}] multicast_mask = {{.+}} l2_cache_hint =
-// CHECK: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.+}}, [[rows]], %{{.+}}, box[{{.+}}] :
+// CHECK-NEXT: {{.*}} = llvm.mlir.constant(1364590687093260288 : i64)
+// CHECK-NEXT: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.+}}, [[weights]], %{{.+}}, box[{{.+}}] multicast_mask = {{.+}} l2_cache_hint =
+// CHECK-NEXT: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.+}}, [[rows]], %{{.+}}, box[{{.+}}] :
 
 // KEPT-LABEL: llvm.func @kernel(
 // KEPT-SAME: [[weights:%.+]]: !llvm.ptr {llvm.align = 64 : i64}, [[rows:%.+]]: !llvm.ptr {llvm.align = 64 : i64}
 // KEPT: [[hint:%.+]] = llvm.mlir.constant(1328561890074296320 : i64)
 // KEPT-NEXT: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.+}}, [[weights]], %{{.+}}, box[{{.+}}] l2_cache_hint = [[hint]] :
 // KEPT: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.+}}, [[weights]], %{{.+}}, box[{{.+}}] multicast_mask = {{.+}} l2_cache_hint =
-// KEPT: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.+}}, [[rows]], %{{.+}}, box[{{.+}}] :
+// KEPT-NEXT: nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.+}}, [[rows]], %{{.+}}, box[{{.+}}] :
 #space = #gpu.address_space<workgroup>
 !a = !nvgpu.tensormap.descriptor<tensor = memref<16x64xbf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero,
                                  interleave = none>
