@@ -6,7 +6,7 @@
 // RUN:   --verify-diagnostics | FileCheck %s
 
 // CHECK-LABEL: func.func @two(
-// CHECK: gpu.launch_func @two_kernel::@two_kernel blocks in (%c14,
+// CHECK: gpu.launch_func @two_kernel::@two_kernel blocks in (%c14, %c1{{(_[0-9]+)?}}, %c1{{(_[0-9]+)?}}) threads in (%c32
 // CHECK-SAME: dynamic_shared_memory_size %c512_i32
 // CHECK-SAME: args(%a : memref<64xf32>, %b : memref<64xf32>, %x : memref<64xf32>, %c : memref<64xf32>)
 // CHECK-NOT: gpu.launch_func
