@@ -19,6 +19,7 @@ DECLARED = """
   func.func private @printMemrefI32(memref<*xi32>) attributes {llvm.emit_c_interface}
   func.func private @printMemrefShapeF32(memref<*xf32>)
   func.func private @verifyMemRefF32(memref<*xf32>, memref<*xf32>) -> i64
+  func.func private @printMemrefF64(memref<*xf64>)
   func.func private @printI64(i64)
   llvm.func @printString(!llvm.ptr)
   llvm.func @printf(!llvm.ptr, ...) -> i32
@@ -118,6 +119,36 @@ COPIED = """
     %any_part = memref.cast %part : memref<3x2xf32, strided<[4, 1], offset: 1>> to memref<*xf32>
     %errors = call @verifyMemRefF32(%any, %any_part) : (memref<*xf32>, memref<*xf32>) -> i64
     call @printI64(%errors) : (i64) -> ()"""
+# A product of f64: a thread holds one number of A and of B, which no struct surrounds.
+PRODUCT = """
+    %A = memref.alloc() : memref<8x4xf64>
+    %B = memref.alloc() : memref<4x8xf64>
+    %C = memref.alloc() : memref<8x8xf64>
+    %two = arith.constant 2.0 : f64
+    %c8 = arith.constant 8 : index
+    %c32 = arith.constant 32 : index
+    scf.for %i = %c0 to %c8 step %c1 {
+      scf.for %j = %c0 to %c4 step %c1 {
+        memref.store %two, %A[%i, %j] : memref<8x4xf64>
+        memref.store %two, %B[%j, %i] : memref<4x8xf64>
+      }
+    }
+    gpu.launch blocks(%b, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+        threads(%t, %ty, %tz) in (%bx = %c32, %by2 = %c1, %bz2 = %c1) {
+      %zero = arith.constant 0.0 : f64
+      %p = gpu.subgroup_mma_load_matrix %A[%c0, %c0] {leadDimension = 4 : index}
+          : memref<8x4xf64> -> !gpu.mma_matrix<8x4xf64, "AOp">
+      %q = gpu.subgroup_mma_load_matrix %B[%c0, %c0] {leadDimension = 8 : index}
+          : memref<4x8xf64> -> !gpu.mma_matrix<4x8xf64, "BOp">
+      %c = gpu.subgroup_mma_constant_matrix %zero : !gpu.mma_matrix<8x8xf64, "COp">
+      %d = gpu.subgroup_mma_compute %p, %q, %c : !gpu.mma_matrix<8x4xf64, "AOp">, !gpu.mma_matrix<4x8xf64, "BOp">
+          -> !gpu.mma_matrix<8x8xf64, "COp">
+      gpu.subgroup_mma_store_matrix %d, %C[%c0, %c0] {leadDimension = 8 : index}
+          : !gpu.mma_matrix<8x8xf64, "COp">, memref<8x8xf64>
+      gpu.terminator
+    }
+    %any = memref.cast %C : memref<8x8xf64> to memref<*xf64>
+    call @printMemrefF64(%any) : (memref<*xf64>) -> ()"""
 
 
 def run(body: str, *, lowered: bool, globals_: str = "") -> Outcome:
@@ -145,8 +176,9 @@ def printed(outcome: Outcome) -> str:
         (STREAM, "[7,  8,  9,  10]"),
         (TWO_STREAMS, "[1]"),
         (COPIED, "[[1,   2], \n [2,   3], \n [3,   4]]"),
+        (PRODUCT, "[[16,   16,   16,   16,   16,   16,   16,   16], \n"),
     ],
-    ids=["doubled", "stream", "two streams", "copied"],
+    ids=["doubled", "stream", "two streams", "copied", "product"],
 )
 def test_lowered_programs_print_what_they_did(body: str, expected: str) -> None:
     outcomes = [run(body, lowered=lowered) for lowered in (False, True)]

@@ -166,17 +166,28 @@ def _elements_of(
 
 
 @executes("nvvm.wmma.load")
+def load_or_number(fiber: Fiber, op: Instruction, pointer: Value, stride: Value) -> Value:
+    """A matrix from memory; a number where each thread holds one, as of A and B of f64."""
+    registers = load(fiber, op, pointer, stride)
+    return registers.array[:, 0] if isinstance(op.result_types[0], Scalar) else registers
+
+
 def load(fiber: Fiber, op: Instruction, pointer: Value, stride: Value) -> Value:
-    """A matrix from memory."""
+    """Returns a struct of the registers of a matrix from memory.
+
+    Args:
+        fiber: the threads.
+        op: the load.
+        pointer: of the matrix, uniform or (T,).
+        stride: of its rows or columns, in elements.
+    """
     fragment = _of_access(op, keyword(op.attributes["frag"]))
     threads = nvgpu.warps_of(fiber, op)
     group = fiber.group
     matrices = np.zeros((group.warps, fragment.rows, fragment.columns), fragment.dtype)
     for part, access in _elements(fiber, op, fragment, pointer, stride, op.operand_types[0]):
         matrices[part.warps] = memory.take(part, op, access, is_matrix=True)
-    registers = _registers(fiber, fragment, fragment.divide(matrices[fiber.warps]), threads)
-    is_number = isinstance(op.result_types[0], Scalar)  # as A and B of f64, which fill one register
-    return registers.array[:, 0] if is_number else registers
+    return _registers(fiber, fragment, fragment.divide(matrices[fiber.warps]), threads)
 
 
 @executes("nvvm.wmma.store")

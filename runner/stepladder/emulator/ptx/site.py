@@ -140,11 +140,8 @@ class Site:
             StepladderError: no type, several, or one of another kind or width.
         """
         candidates = self.types()
-        if (
-            len(candidates) != 1
-            or (kinds and candidates[0].kind not in kinds)
-            or (bits and candidates[0].bits not in bits)
-        ):
+        fits = [(not kinds or item.kind in kinds) and (not bits or item.bits in bits) for item in candidates]
+        if fits != [True]:
             names = [f".{kind}{width}" for kind in kinds or "bsuf" for width in bits or ("N",)]
             raise self.error(f"{_stated(candidates)}: expected {'one of ' * (len(names) > 1)}{', '.join(names)}")
         return candidates[0]
