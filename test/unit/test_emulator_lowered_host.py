@@ -133,14 +133,19 @@ PRODUCT = """
         memref.store %two, %B[%j, %i] : memref<4x8xf64>
       }
     }
+    scf.for %i = %c0 to %c8 step %c1 {
+      scf.for %j = %c0 to %c8 step %c1 {
+        memref.store %two, %C[%i, %j] : memref<8x8xf64>
+      }
+    }
     gpu.launch blocks(%b, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
         threads(%t, %ty, %tz) in (%bx = %c32, %by2 = %c1, %bz2 = %c1) {
-      %zero = arith.constant 0.0 : f64
       %p = gpu.subgroup_mma_load_matrix %A[%c0, %c0] {leadDimension = 4 : index}
           : memref<8x4xf64> -> !gpu.mma_matrix<8x4xf64, "AOp">
       %q = gpu.subgroup_mma_load_matrix %B[%c0, %c0] {leadDimension = 8 : index}
           : memref<4x8xf64> -> !gpu.mma_matrix<4x8xf64, "BOp">
-      %c = gpu.subgroup_mma_constant_matrix %zero : !gpu.mma_matrix<8x8xf64, "COp">
+      %c = gpu.subgroup_mma_load_matrix %C[%c0, %c0] {leadDimension = 8 : index}
+          : memref<8x8xf64> -> !gpu.mma_matrix<8x8xf64, "COp">
       %d = gpu.subgroup_mma_compute %p, %q, %c : !gpu.mma_matrix<8x4xf64, "AOp">, !gpu.mma_matrix<4x8xf64, "BOp">
           -> !gpu.mma_matrix<8x8xf64, "COp">
       gpu.subgroup_mma_store_matrix %d, %C[%c0, %c0] {leadDimension = 8 : index}
@@ -176,7 +181,7 @@ def printed(outcome: Outcome) -> str:
         (STREAM, "[7,  8,  9,  10]"),
         (TWO_STREAMS, "[1]"),
         (COPIED, "[[1,   2], \n [2,   3], \n [3,   4]]"),
-        (PRODUCT, "[[16,   16,   16,   16,   16,   16,   16,   16], \n"),
+        (PRODUCT, "[[18,   18,   18,   18,   18,   18,   18,   18], \n"),
     ],
     ids=["doubled", "stream", "two streams", "copied", "product"],
 )
