@@ -344,3 +344,23 @@ func.func @of_another_op(%p: tensor<8x8xf32>, %q: tensor<8x8xf32>, %c: tensor<8x
   } -> tensor<8x8xf16>
   return %r : tensor<8x8xf16>
 }
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+
+// Functions of f16 stay.
+// CHECK-LABEL: func.func @of_f16(
+// CHECK: math.tanh %{{.*}} : f16
+// CHECK-NOT: math.exp2
+func.func @of_f16(%p: tensor<8x8xf16>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
+  %one = arith.constant 1.0 : f16
+  %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<8x8xf16>) outs(%c : tensor<8x8xf16>) {
+  ^bb0(%x: f16, %o: f16):
+    %t = math.tanh %x : f16
+    %s = arith.addf %t, %one : f16
+    linalg.yield %s : f16
+  } -> tensor<8x8xf16>
+  return %r : tensor<8x8xf16>
+}
