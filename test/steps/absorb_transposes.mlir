@@ -149,3 +149,24 @@ func.func @rows(%p: tensor<3x6x8xf16>, %v: tensor<2x3x8xf16>, %zeros: tensor<3x6
     -> tensor<3x6x8xf32>
   return %r : tensor<3x6x8xf32>
 }
+
+// -----
+
+// The axes of A end in one of one element, which those of B do not have: the transpose of A stays.
+//
+// CHECK-LABEL: func.func @unit_axis(
+// CHECK: %[[a:.+]] = linalg.transpose ins(%q
+// CHECK: %[[collapsed:.+]] = tensor.collapse_shape %[[a]]
+// CHECK: %[[expanded:.+]] = tensor.expand_shape %[[collapsed]] {{.*}} output_shape [4, 2, 6, 8]
+// CHECK: linalg.generic {{.*}} ins(%[[expanded]], %k :
+func.func @unit_axis(%q: tensor<8x6x1x8xf16>, %k: tensor<4x7x2x8xf16>, %zeros: tensor<8x6x7xf32>) -> tensor<8x6x7xf32> {
+  %0 = tensor.empty() : tensor<8x1x6x8xf16>
+  %1 = tensor.empty() : tensor<4x2x8x7xf16>
+  %t = linalg.transpose ins(%q : tensor<8x6x1x8xf16>) outs(%0 : tensor<8x1x6x8xf16>) permutation = [0, 2, 1, 3]
+  %a = tensor.collapse_shape %t [[0, 1], [2], [3]] : tensor<8x1x6x8xf16> into tensor<8x6x8xf16>
+  %u = linalg.transpose ins(%k : tensor<4x7x2x8xf16>) outs(%1 : tensor<4x2x8x7xf16>) permutation = [0, 2, 3, 1]
+  %b = tensor.collapse_shape %u [[0, 1], [2], [3]] : tensor<4x2x8x7xf16> into tensor<8x8x7xf16>
+  %r = linalg.batch_matmul ins(%a, %b : tensor<8x6x8xf16>, tensor<8x8x7xf16>) outs(%zeros : tensor<8x6x7xf32>)
+    -> tensor<8x6x7xf32>
+  return %r : tensor<8x6x7xf32>
+}

@@ -229,3 +229,138 @@ func.func @half_of_erf(%p: tensor<8x8xf32>, %c: tensor<8x8xf16>) -> tensor<8x8xf
   } -> tensor<8x8xf16>
   return %r : tensor<8x8xf16>
 }
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+
+// A power by math.fpowi is one too.
+// CHECK-LABEL: func.func @power(
+// CHECK: ^bb0([[x:%.+]]: f32, %{{.*}}: f32, %{{.*}}: f16):
+// CHECK-NEXT: [[square:%.+]] = arith.mulf [[x]], [[x]]
+// CHECK-NEXT: [[scaled:%.+]] = arith.mulf [[square]], %{{.*}}
+// CHECK-NEXT: [[factor:%.+]] = arith.addf [[scaled]], %{{.*}}
+// CHECK-NEXT: [[y:%.+]] = arith.mulf [[x]], [[factor]]
+// CHECK-NEXT: math.exp2 [[y]]
+// The cube of another value stays.
+// CHECK-LABEL: func.func @two_values(
+// CHECK: ^bb0([[x:%.+]]: f32, [[z:%.+]]: f32, %{{.*}}: f16):
+// CHECK: [[sum:%.+]] = arith.addf [[x]], %{{.*}}
+// CHECK-NEXT: [[y:%.+]] = arith.mulf [[sum]], %{{.*}}
+// CHECK-NEXT: math.exp2 [[y]]
+// Half of a sum becomes the reciprocal, without a product.
+// CHECK-LABEL: func.func @half_of_tanh(
+// CHECK: [[e:%.+]] = math.exp2
+// CHECK-NEXT: [[s:%.+]] = arith.addf [[e]], %{{.*}}
+// CHECK-NEXT: [[r:%.+]] = arith.divf %{{.*}}, [[s]] fastmath<afn>
+// CHECK-NEXT: arith.truncf [[r]]
+// The quotient of two values with exponentials, which may be infinite, stays; that of one is rewritten.
+// CHECK-LABEL: func.func @two_exponentials(
+// CHECK: [[n:%.+]] = math.exp %{{.*}} : f32
+// CHECK: [[d:%.+]] = math.exp %{{.*}} : f32
+// CHECK-NEXT: [[s:%.+]] = arith.addf [[d]], %{{.*}}
+// CHECK-NEXT: arith.divf %{{.*}}, [[s]] : f32
+// CHECK-LABEL: func.func @of_another_op(
+// CHECK: [[n:%.+]] = arith.addf
+// CHECK: math.exp2
+// CHECK: [[r:%.+]] = arith.divf {{.*}} fastmath<afn>
+// CHECK-NEXT: arith.mulf [[n]], [[r]]
+func.func @power(%p: tensor<8x8xf32>, %q: tensor<8x8xf32>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
+  %one = arith.constant 1.0 : f32
+  %f = arith.constant 0.797884583 : f32
+  %cubic = arith.constant 4.471500e-02 : f32
+  %three = arith.constant 3 : i32
+  %r = linalg.generic {indexing_maps = [#all, #all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %q : tensor<8x8xf32>, tensor<8x8xf32>) outs(%c : tensor<8x8xf16>) {
+  ^bb0(%x: f32, %y: f32, %o: f16):
+    %power = math.fpowi %x, %three : f32, i32
+    %scaled = arith.mulf %cubic, %power : f32
+    %sum = arith.addf %x, %scaled : f32
+    %u = arith.mulf %sum, %f : f32
+    %t = math.tanh %u : f32
+    %s = arith.addf %t, %one : f32
+    %v = arith.truncf %s : f32 to f16
+    linalg.yield %v : f16
+  } -> tensor<8x8xf16>
+  return %r : tensor<8x8xf16>
+}
+func.func @two_values(%p: tensor<8x8xf32>, %q: tensor<8x8xf32>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
+  %one = arith.constant 1.0 : f32
+  %f = arith.constant 0.797884583 : f32
+  %r = linalg.generic {indexing_maps = [#all, #all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %q : tensor<8x8xf32>, tensor<8x8xf32>) outs(%c : tensor<8x8xf16>) {
+  ^bb0(%x: f32, %y: f32, %o: f16):
+    %square = arith.mulf %y, %y : f32
+    %power = arith.mulf %square, %y : f32
+    %sum = arith.addf %x, %power : f32
+    %u = arith.mulf %sum, %f : f32
+    %t = math.tanh %u : f32
+    %s = arith.addf %t, %one : f32
+    %v = arith.truncf %s : f32 to f16
+    linalg.yield %v : f16
+  } -> tensor<8x8xf16>
+  return %r : tensor<8x8xf16>
+}
+func.func @half_of_tanh(%p: tensor<8x8xf32>, %q: tensor<8x8xf32>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
+  %one = arith.constant 1.0 : f32
+  %half = arith.constant 0.5 : f32
+  %r = linalg.generic {indexing_maps = [#all, #all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %q : tensor<8x8xf32>, tensor<8x8xf32>) outs(%c : tensor<8x8xf16>) {
+  ^bb0(%x: f32, %y: f32, %o: f16):
+    %t = math.tanh %x : f32
+    %s = arith.addf %t, %one : f32
+    %h = arith.mulf %s, %half : f32
+    %v = arith.truncf %h : f32 to f16
+    linalg.yield %v : f16
+  } -> tensor<8x8xf16>
+  return %r : tensor<8x8xf16>
+}
+func.func @two_exponentials(%p: tensor<8x8xf32>, %q: tensor<8x8xf32>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
+  %one = arith.constant 1.0 : f32
+  %r = linalg.generic {indexing_maps = [#all, #all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %q : tensor<8x8xf32>, tensor<8x8xf32>) outs(%c : tensor<8x8xf16>) {
+  ^bb0(%x: f32, %y: f32, %o: f16):
+    %n = math.exp %y : f32
+    %m = arith.mulf %n, %x : f32
+    %e = math.exp %x : f32
+    %s = arith.addf %e, %one : f32
+    %g = arith.divf %m, %s : f32
+    %v = arith.truncf %g : f32 to f16
+    linalg.yield %v : f16
+  } -> tensor<8x8xf16>
+  return %r : tensor<8x8xf16>
+}
+func.func @of_another_op(%p: tensor<8x8xf32>, %q: tensor<8x8xf32>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
+  %one = arith.constant 1.0 : f32
+  %r = linalg.generic {indexing_maps = [#all, #all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %q : tensor<8x8xf32>, tensor<8x8xf32>) outs(%c : tensor<8x8xf16>) {
+  ^bb0(%x: f32, %y: f32, %o: f16):
+    %n = arith.addf %y, %x : f32
+    %e = math.exp %x : f32
+    %s = arith.addf %e, %one : f32
+    %g = arith.divf %n, %s : f32
+    %v = arith.truncf %g : f32 to f16
+    linalg.yield %v : f16
+  } -> tensor<8x8xf16>
+  return %r : tensor<8x8xf16>
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+
+// Functions of f16 stay.
+// CHECK-LABEL: func.func @of_f16(
+// CHECK: math.tanh %{{.*}} : f16
+// CHECK-NOT: math.exp2
+func.func @of_f16(%p: tensor<8x8xf16>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
+  %one = arith.constant 1.0 : f16
+  %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<8x8xf16>) outs(%c : tensor<8x8xf16>) {
+  ^bb0(%x: f16, %o: f16):
+    %t = math.tanh %x : f16
+    %s = arith.addf %t, %one : f16
+    linalg.yield %s : f16
+  } -> tensor<8x8xf16>
+  return %r : tensor<8x8xf16>
+}

@@ -3,6 +3,18 @@
 //
 // RUN: %stepladder-opt %s --pipeline %transforms/functions/rows.mlir --step approximate_softmax --split-input-file \
 // RUN:   | FileCheck %s
+//
+// Exponentials of sums, and of squares less their rows' maxima, stay.
+// DEFINE: %{opt} = %stepladder-opt --pipeline %transforms/functions/rows.mlir --step approximate_softmax \
+// DEFINE:   --split-input-file
+// RUN: sed 's/= arith.subf %in/= arith.addf %in/' %s > %t.sums.mlir
+// RUN: %{opt} %t.sums.mlir | FileCheck %s --check-prefix=OTHERS
+// RUN: sed 's/%d = arith.subf %in/%nn = arith.mulf %in, %in : f32 %d = arith.subf %nn/' %s > %t.squares.mlir
+// RUN: %{opt} %t.squares.mlir | FileCheck %s --check-prefix=OTHERS
+
+// OTHERS-LABEL: func.func @softmax(
+// OTHERS-NOT: math.exp2
+// OTHERS-LABEL: func.func @extended(
 
 #all = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>

@@ -82,3 +82,15 @@ func.func @no_products(%x: memref<64x8xf16>) {
   }
   return
 }
+
+// -----
+
+func.func @no_copies() {
+  %c1 = arith.constant 1 : index
+  // expected-error@+1 {{tc.decouple_warpgroups: expected one loop that copies tiles, found 0}}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    gpu.terminator
+  }
+  return
+}

@@ -867,3 +867,17 @@ func.func @read_elsewhere(%a: memref<65536x40xf16>, %z: memref<65536x64xf16>) {
   }
   return
 }
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+func.func @beside_behind(%x: memref<10x10xf16>, %y: memref<10x10xf16>, %z: memref<10x10xf16>) {
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<10x10xf16>) outs(%y : memref<10x10xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    linalg.yield %in : f16
+  }
+  // expected-error@+1 {{tc.distribute_elements: an op beside the one linalg.generic}}
+  linalg.transpose ins(%x : memref<10x10xf16>) outs(%z : memref<10x10xf16>) permutation = [1, 0]
+  return
+}

@@ -393,3 +393,27 @@ func.func @all_of_a_row(%x: memref<3x8xi32>, %y: memref<3xi1>, %z: memref<3xi32>
   }
   return
 }
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @read_result(%x: memref<3x32xf32>, %y: memref<3xf32>, %z: memref<3x32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<3xf32>)
+  linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<3x32xf32>) outs(%y : memref<3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  }
+  // expected-error@+1 {{tc.distribute_rows: an elementwise op that reads its result}}
+  linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %y : memref<3x32xf32>, memref<3xf32>) outs(%z : memref<3x32xf32>) {
+  ^bb0(%in: f32, %sum: f32, %out: f32):
+    %v = arith.divf %in, %sum : f32
+    %w = arith.addf %v, %out : f32
+    linalg.yield %w : f32
+  }
+  return
+}

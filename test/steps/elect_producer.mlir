@@ -92,3 +92,23 @@ func.func @no_roles() {
   }
   return
 }
+
+// -----
+
+// A condition that is no comparison.
+func.func @condition(%loads: i1, %leads: i1) {
+  %c1 = arith.constant 1 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    scf.if %loads {
+      // expected-error@+1 {{tc.elect_producer: expected the first thread of the warpgroup to issue loads}}
+      nvvm.setmaxregister decrease 40
+      scf.if %leads {
+        gpu.printf "loads"
+      }
+    }
+    gpu.terminator
+  }
+  return
+}

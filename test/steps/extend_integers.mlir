@@ -39,3 +39,17 @@ func.func @floats(%a: vector<16x16xf16>, %b: vector<16x16xf16>, %c: vector<16x16
       kind = #vector.kind<add>} %a, %b, %c : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
   return %0 : vector<16x16xf32>
 }
+
+// -----
+
+// CHECK-LABEL: func.func @wide(
+// CHECK-NOT: arith.extsi
+// CHECK: return
+#a = affine_map<(i, j, k) -> (i, k)>
+#b = affine_map<(i, j, k) -> (k, j)>
+#c = affine_map<(i, j, k) -> (i, j)>
+func.func @wide(%a: vector<16x16xi32>, %b: vector<16x16xi32>, %c: vector<16x16xi32>) -> vector<16x16xi32> {
+  %0 = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"],
+      kind = #vector.kind<add>} %a, %b, %c : vector<16x16xi32>, vector<16x16xi32> into vector<16x16xi32>
+  return %0 : vector<16x16xi32>
+}

@@ -94,3 +94,35 @@ func.func private @two_elementwise_1(%a: tensor<16x16xf16>) -> tensor<16x16xf16>
   %1 = linalg.negf ins(%a : tensor<16x16xf16>) outs(%0 : tensor<16x16xf16>) -> tensor<16x16xf16>
   return %1 : tensor<16x16xf16>
 }
+
+// -----
+
+// A stage of one op that is not elementwise is in no group. The first group of a function has the number 0.
+// CHECK-LABEL: func.func @reduced(
+// CHECK: func.func private @reduced_elementwise_0({{.*}}) -> tensor<16xf16> attributes {group = 0 : i64}
+// CHECK: func.func private @reduced_elementwise_1({{.*}}) -> tensor<16xf16> attributes {group = 0 : i64}
+// CHECK: func.func private @reduced_rows_0({{.*}}) -> tensor<16xf16> {
+func.func @reduced(%x: tensor<16xf16>, %y: tensor<16x16xf16>) -> (tensor<16xf16>, tensor<16xf16>, tensor<16xf16>) {
+  %p = call @reduced_elementwise_0(%x) : (tensor<16xf16>) -> tensor<16xf16>
+  %q = call @reduced_elementwise_1(%x) : (tensor<16xf16>) -> tensor<16xf16>
+  %r = call @reduced_rows_0(%y, %x) : (tensor<16x16xf16>, tensor<16xf16>) -> tensor<16xf16>
+  return %p, %q, %r : tensor<16xf16>, tensor<16xf16>, tensor<16xf16>
+}
+func.func private @reduced_elementwise_0(%a: tensor<16xf16>) -> tensor<16xf16> {
+  %0 = tensor.empty() : tensor<16xf16>
+  %1 = linalg.exp ins(%a : tensor<16xf16>) outs(%0 : tensor<16xf16>) -> tensor<16xf16>
+  return %1 : tensor<16xf16>
+}
+func.func private @reduced_elementwise_1(%a: tensor<16xf16>) -> tensor<16xf16> {
+  %0 = tensor.empty() : tensor<16xf16>
+  %1 = linalg.negf ins(%a : tensor<16xf16>) outs(%0 : tensor<16xf16>) -> tensor<16xf16>
+  return %1 : tensor<16xf16>
+}
+func.func private @reduced_rows_0(%a: tensor<16x16xf16>, %start: tensor<16xf16>) -> tensor<16xf16> {
+  %1 = linalg.reduce ins(%a : tensor<16x16xf16>) outs(%start : tensor<16xf16>) dimensions = [1]
+    (%in: f16, %sum: f16) {
+      %s = arith.addf %in, %sum : f16
+      linalg.yield %s : f16
+    }
+  return %1 : tensor<16xf16>
+}

@@ -127,3 +127,31 @@ func.func @loads_from_c(%C: memref<64xf16>, %S: memref<64xf16, #gpu.address_spac
   }
   return
 }
+
+// -----
+
+// A load from shared memory that the next iteration uses is no prefetch.
+// CHECK-LABEL: func.func @from_shared_memory(
+// CHECK: scf.for
+// CHECK-NEXT: [[now:%.+]] = vector.transfer_read %S[%{{.*}}]
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: vector.transfer_write
+// CHECK-NEXT: [[next:%.+]] = vector.transfer_read %S[%c8]
+// CHECK-NEXT: scf.yield [[next]]
+func.func @from_shared_memory(%S: memref<64xf16, #gpu.address_space<workgroup>>, %C: memref<64xf16>,
+    %first: vector<8xf16>) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c64 = arith.constant 64 : index
+  %pad = arith.constant 0.0 : f16
+  scf.for %i = %c0 to %c64 step %c8 iter_args(%before = %first) -> (vector<8xf16>) {
+    %now = vector.transfer_read %S[%i], %pad {in_bounds = [true]}
+        : memref<64xf16, #gpu.address_space<workgroup>>, vector<8xf16>
+    %sum = arith.addf %now, %before : vector<8xf16>
+    vector.transfer_write %sum, %C[%i] {in_bounds = [true]} : vector<8xf16>, memref<64xf16>
+    %next = vector.transfer_read %S[%c8], %pad {in_bounds = [true]}
+        : memref<64xf16, #gpu.address_space<workgroup>>, vector<8xf16>
+    scf.yield %next : vector<8xf16>
+  }
+  return
+}

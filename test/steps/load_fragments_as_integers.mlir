@@ -46,3 +46,16 @@ func.func @no_view(%arg0: !tile, %i: index) -> vector<4x4xf8E5M2> {
   %0 = nvgpu.ldmatrix %arg0[%i, %i] {numTiles = 4 : i32, transpose = false} : !tile -> vector<4x4xf8E5M2>
   return %0 : vector<4x4xf8E5M2>
 }
+
+// -----
+
+// CHECK-LABEL: func.func @rows_of_the_launch(
+// CHECK-NEXT: [[B:%.+]] = memref.view %arg0[%i][%rows] : memref<8192xi8, {{.*}}> to memref<?x64xi8, {{.*}}>
+// CHECK: nvgpu.ldmatrix [[B]]
+#space = #gpu.address_space<workgroup>
+!tile = memref<?x64xf8E5M2, #space>
+func.func @rows_of_the_launch(%arg0: memref<8192xi8, #space>, %i: index, %rows: index) -> vector<4x4xf8E5M2> {
+  %tile = memref.view %arg0[%i][%rows] : memref<8192xi8, #space> to !tile
+  %0 = nvgpu.ldmatrix %tile[%i, %i] {numTiles = 4 : i32, transpose = false} : !tile -> vector<4x4xf8E5M2>
+  return %0 : vector<4x4xf8E5M2>
+}

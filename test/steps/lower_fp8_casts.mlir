@@ -118,3 +118,15 @@ func.func @integers(%x: vector<2xi32>, %y: i8) -> (vector<2xf8E4M3FN>, f8E5M2) {
   %w = arith.uitofp %y : i8 to f8E5M2
   return %q, %w : vector<2xf8E4M3FN>, f8E5M2
 }
+
+// -----
+
+// CHECK-LABEL: func.func @others(
+// CHECK-NEXT: arith.extf %x : f16 to f32
+// CHECK-NEXT: arith.truncf %y : f32 to bf16
+// CHECK-NEXT: return
+func.func @others(%x: f16, %y: f32) -> (f32, bf16) {
+  %w = arith.extf %x : f16 to f32
+  %n = arith.truncf %y : f32 to bf16
+  return %w, %n : f32, bf16
+}

@@ -50,3 +50,30 @@ gpu.module @parts {
     gpu.return
   }
 }
+
+// -----
+
+func.func private @sizes() attributes {size_m = 100, size_n = 32, size_k = 36, operand_bits = 16, a_layout = "row", b_layout = "row"}
+gpu.module @given {
+  gpu.func @given(%A: memref<100x36xf16>, %C: memref<100x36xf16>, %i: index, %mask: vector<4xi1>) kernel {
+    %zero = arith.constant 0.0 : f16
+    // expected-error@+1 {{tc.lower_masked_copies: expected a mask of 4 elements or none}}
+    %0 = vector.transfer_read %A[%i, %i], %zero, %mask {in_bounds = [true]} : memref<100x36xf16>, vector<4xf16>
+    vector.transfer_write %0, %C[%i, %i] {in_bounds = [true]} : vector<4xf16>, memref<100x36xf16>
+    gpu.return
+  }
+}
+
+// -----
+
+func.func private @sizes() attributes {size_m = 100, size_n = 32, size_k = 36, operand_bits = 16, a_layout = "row", b_layout = "row"}
+gpu.module @some {
+  gpu.func @some(%A: memref<100x36xf16>, %C: memref<100x36xf16>, %i: index) kernel {
+    %zero = arith.constant 0.0 : f16
+    %mask = arith.constant dense<[true, true, false, true]> : vector<4xi1>
+    // expected-error@+1 {{tc.lower_masked_copies: expected a mask of 4 elements or none}}
+    %0 = vector.transfer_read %A[%i, %i], %zero, %mask {in_bounds = [true]} : memref<100x36xf16>, vector<4xf16>
+    vector.transfer_write %0, %C[%i, %i] {in_bounds = [true]} : vector<4xf16>, memref<100x36xf16>
+    gpu.return
+  }
+}

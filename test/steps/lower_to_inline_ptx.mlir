@@ -48,6 +48,9 @@ module attributes {gpu.container_module} {
       llvm.store %second, %C : i32, !llvm.ptr
       llvm.return
     }
+    llvm.func @no_parameters() attributes {gpu.kernel, nvvm.kernel} {
+      llvm.return
+    }
     llvm.func @device(%x: !llvm.ptr {llvm.align = 64 : i64}) {
       llvm.return
     }

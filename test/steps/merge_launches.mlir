@@ -6,7 +6,7 @@
 // RUN:   --verify-diagnostics | FileCheck %s
 
 // CHECK-LABEL: func.func @two(
-// CHECK: gpu.launch_func @two_kernel::@two_kernel blocks in (%c14,
+// CHECK: gpu.launch_func @two_kernel::@two_kernel blocks in (%c14, %c1{{(_[0-9]+)?}}, %c1{{(_[0-9]+)?}}) threads in (%c32
 // CHECK-SAME: dynamic_shared_memory_size %c512_i32
 // CHECK-SAME: args(%a : memref<64xf32>, %b : memref<64xf32>, %x : memref<64xf32>, %c : memref<64xf32>)
 // CHECK-NOT: gpu.launch_func
@@ -231,4 +231,31 @@ module attributes {gpu.container_module} {
       llvm.return
     }
   }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  func.func @another_op() {
+    %c1 = arith.constant 1 : index
+    gpu.launch_func @one::@kernel blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+    gpu.launch_func @one::@kernel blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+    return
+  }
+  gpu.module @one [#nvvm.target<chip = "sm_80">] {
+    // expected-error@+1 {{tc.merge_launches: 'llvm.comdat' beside a kernel; accepted: globals and declarations}}
+    llvm.comdat @any {
+      llvm.comdat_selector @any any
+    }
+    llvm.func @kernel() attributes {gpu.kernel, nvvm.kernel} {
+      llvm.return
+    }
+  }
+}
+
+// -----
+
+// expected-error@unknown {{tc.merge_launches: expected launches of kernels, found none}}
+func.func @no_launches() {
+  return
 }

@@ -159,3 +159,24 @@ func.func @types(%n: index) {
   }
   return
 }
+
+// -----
+
+func.func @blocks(%n: index) {
+  %one = arith.constant 1 : index
+  %b = memref.alloc() : memref<32x32xf16, #gpu.address_space<workgroup>>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %one, %gy = %one, %gz = %one)
+      threads(%tx, %ty, %tz) in (%sx = %one, %sy = %one, %sz = %one) {
+    %a = memref.alloc() : memref<64x32xf16, #gpu.address_space<workgroup>>
+    // expected-error@+1 {{tc.merge_products: expected a second tile of memref<32x32xf16, #gpu.address_space<workgroup>> beside the first}}
+    %g = memref.alloc() : memref<32x32xf16, #gpu.address_space<workgroup>>
+    %p = memref.alloc() : memref<64x32xf32, #gpu.address_space<workgroup>>
+    %q = memref.alloc() : memref<64x32xf32, #gpu.address_space<workgroup>>
+    linalg.matmul ins(%a, %b : memref<64x32xf16, #gpu.address_space<workgroup>>, memref<32x32xf16, #gpu.address_space<workgroup>>)
+      outs(%p : memref<64x32xf32, #gpu.address_space<workgroup>>)
+    linalg.matmul ins(%a, %g : memref<64x32xf16, #gpu.address_space<workgroup>>, memref<32x32xf16, #gpu.address_space<workgroup>>)
+      outs(%q : memref<64x32xf32, #gpu.address_space<workgroup>>)
+    gpu.terminator
+  }
+  return
+}

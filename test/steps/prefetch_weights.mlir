@@ -20,7 +20,13 @@
 // CHECK-NEXT: scf.if [[below]] {
 // CHECK: [[beside:%.+]] = arith.cmpi ult, {{.+}}, %c512
 // CHECK-NEXT: scf.if [[beside]] {
-// CHECK: nvvm.prefetch level = L2
+// CHECK: [[line:%.+]] = arith.muli [[row]], %c512
+// CHECK-NEXT: [[place:%.+]] = arith.addi [[line]],
+// CHECK-NEXT: [[bytes:%.+]] = arith.muli [[place]], %c2
+// CHECK-NEXT: [[sum:%.+]] = arith.addi [[pointer]], [[bytes]]
+// CHECK-NEXT: [[number:%.+]] = arith.index_cast [[sum]] : index to i64
+// CHECK-NEXT: [[address:%.+]] = llvm.inttoptr [[number]] : i64 to !llvm.ptr<1>
+// CHECK-NEXT: nvvm.prefetch level = L2, [[address]]
 // CHECK: nvvm.prefetch level = L2
 // CHECK-NOT: nvvm.prefetch
 // CHECK: scf.if {{.+}} {

@@ -256,3 +256,11 @@ def test_what_the_package_imports_while_an_epilogue_runs_is_no_side_effect(
 
     with pytest.raises(stepladder.EpilogueError, match="side effect"):
         side_effects.call_observed(epilogue, [])
+
+
+def test_an_epilogue_that_is_a_generator() -> None:
+    def yields(x: Traced) -> Iterator[Traced]:
+        yield x
+
+    error = refused(yields)
+    assert "yields is a generator or a coroutine" in error.message and error.location

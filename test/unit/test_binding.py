@@ -54,6 +54,12 @@ BOTH = """func.func @f(%A: memref<?x?x32xf16>, %B: memref<?x32x32xf16>, %C: memr
   return
 }
 """
+TWO_PRODUCTS = """func.func @f(%A: memref<?x32xf16>, %B: memref<32x32xf16>, %C: memref<?x32xf32>) {
+  linalg.matmul ins(%A, %B : memref<?x32xf16>, memref<32x32xf16>) outs(%C : memref<?x32xf32>)
+  linalg.matmul ins(%A, %B : memref<?x32xf16>, memref<32x32xf16>) outs(%C : memref<?x32xf32>)
+  return
+}
+"""
 WARPS = {"block_m": 32, "block_n": 32, "block_k": 32, "warp_m": 16, "warp_n": 32}
 
 
@@ -152,6 +158,7 @@ def test_errors_stand_where_the_payload_has_them() -> None:
     [
         (BUFFERS, {"M": 32}, "arg0.1 has no size: it is memref<?x?xf16>"),
         (BUFFERS, {"M": 32, "X": 4}, "--bind X: unknown name"),
+        (TWO_PRODUCTS, {"M": 32}, "--bind M: 2 products have such an extent"),
         (BUFFERS, {"M": 32, "arg3.0": 4}, "--bind arg3.0=4: no argument has this dimension"),
         (BUFFERS, {"arg1.1": 64}, "--bind arg1.1=64: dimension 1 of argument 1 is 32"),
         (BUFFERS, {"M": 32, "arg0.0": 64}, "--bind arg0.0=64: dimension 0 of argument 0 is 32"),

@@ -6,9 +6,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from conftest import make_descriptor
 from stepladder.emulator.core.emulation import Emulation, Outcome
+from stepladder.emulator.core.launched import Launch
+from stepladder.emulator.core.module_kernel import ModuleKernel
+from stepladder.emulator.ptx.arguments import from_arguments, from_texts
 from stepladder.mlir import bindings
 from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.runtime.bundle import Argument
 from stepladder.runtime.errors import StepladderError
 
 GROUP = "!nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>"
@@ -96,7 +101,63 @@ def test_descriptors_that_the_library_makes(element: str, columns: int, swizzle:
         assert np.array_equal(results[1], x[8:16])
 
 
-def test_fills_that_the_emulator_does_not_know() -> None:
-    x = np.zeros((32, 8), np.float32)
-    with pytest.raises(StepladderError, match="NaN out of bounds: only with 0 for both"):
-        run(load_of_box("f32", 8, fill="nan"), x, x[:8], lowered=True)
+@pytest.mark.parametrize("lowered", [False, True])
+@pytest.mark.parametrize("element", ["f16", "bf16", "f32"])
+def test_elements_outside_of_the_tensor_that_are_nan(element: str, lowered: bool) -> None:
+    text = load_of_box(element, 8, fill="nan").replace("memref<32x8x", "memref<11x8x")
+    x = np.ones((11, 8), TYPES[element])
+    outcome = run(text, x, np.zeros((8, 8), TYPES[element]), lowered=lowered)
+    assert not outcome.findings
+    result = np.asarray(outcome.arguments[1]).astype(np.float32)
+    assert (result[:3] == 1).all() and np.isnan(result[3:]).all()
+
+
+@pytest.mark.parametrize("lowered", [False, True])
+def test_integers_outside_of_the_tensor_that_are_nan(lowered: bool) -> None:
+    x = np.zeros((32, 4), np.int32)
+    outcome = run(load_of_box("i32", 4, fill="nan"), x, x[:8], lowered=lowered)
+    assert [finding.kind for finding in outcome.findings] == ["descriptor"]
+    assert "of i32 are NaN" in outcome.findings[0].message
+
+
+def test_parameters_that_the_emulator_does_not_know() -> None:
+    text = """
+      func.func private @mgpuTensorMapEncodeTiledMemref(i64, !llvm.ptr, i64, i64, i64, i64, i64, !llvm.ptr) -> !llvm.ptr
+      func.func @main() {{
+        %rank = llvm.mlir.constant(2 : i64) : i64
+        %null = llvm.mlir.zero : !llvm.ptr
+        %element = llvm.mlir.constant({0} : i64) : i64
+        %interleave = llvm.mlir.constant({1} : i64) : i64
+        %swizzle = llvm.mlir.constant({2} : i64) : i64
+        %fill = llvm.mlir.constant({3} : i64) : i64
+        %map = func.call @mgpuTensorMapEncodeTiledMemref(%rank, %null, %element, %interleave, %swizzle, %rank, %fill,
+            %null) : (i64, !llvm.ptr, i64, i64, i64, i64, i64, !llvm.ptr) -> !llvm.ptr
+        return
+      }}"""
+    for parameters, message in {
+        (6, 1, 0, 0): "with the interleaved layout 1 and the fill 0: 0, and 0 or 1 are known",
+        (6, 0, 0, 2): "with the interleaved layout 0 and the fill 2: 0, and 0 or 1 are known",
+        (13, 0, 0, 0): "with the data type 13 and the swizzle 0: 0 to 12 and 0 to 3 are known",
+        (6, 0, 4, 0): "with the data type 6 and the swizzle 4: 0 to 12 and 0 to 3 are known",
+    }.items():
+        with mlir_context(), pytest.raises(StepladderError, match=message):
+            Emulation(parse_payload(text.format(*parameters), "program.mlir"), "main").run([])
+
+
+@pytest.mark.parametrize(("fill", "is_nan"), [("zero", False), ("nan", True)])
+def test_a_kernel_alone_fills_what_the_type_of_its_descriptor_says(fill: str, is_nan: bool) -> None:
+    text = load_of_box("f32", 8, fill=fill)
+    with mlir_context():
+        kernel = ModuleKernel(parse_payload(text, "program.mlir"), "k", "program.mlir")
+        bound = kernel.bound(from_texts(["11x8xf32=1", "8x8xf32=out"]), Launch((1, 1, 1), (8, 1, 1)))
+        outcome = bound.run(bound.random_inputs(0))
+    assert np.isnan(np.asarray(outcome.arguments[1])[3:]).all() == is_nan
+
+
+def test_descriptors_of_a_bundle() -> None:
+    arguments = [Argument("A", "a", "f16", (64, 64), "read", 0)]
+    for fill in ("zero", "nan"):
+        (argument,) = from_arguments(arguments, [make_descriptor("a", (64, 64), oob_fill=fill)])
+        assert argument.fills_nan == (fill == "nan")
+    with pytest.raises(StepladderError, match="the TMA descriptor of A has interleave 16b: expected none"):
+        from_arguments(arguments, [make_descriptor("a", (64, 64), interleave="16b")])

@@ -149,7 +149,7 @@ def test_forms_of_sparse_products_that_are_refused() -> None:
     registers = [np.zeros((32, count), np.uint32) for count in (2, 2, 1)]
     for opcode, selector, message in (
         ("m16n8k16.row.col.f32.f16.f16.f32", 4, "sparsity selector 4: expected less than 4"),
-        ("m16n8k32.row.col.s32.s8.s8.s32", 0, "of this shape and these types"),
+        ("m16n8k32.row.col.s32.s8.s8.s32", 0, "of this shape and .s8: expected one of m16n8k64"),
     ):
         with pytest.raises(StepladderError, match=message):
             _run(f"mma.sp.sync.aligned.{opcode}", registers, selector, 4)

@@ -90,6 +90,38 @@ def filled(number: str) -> str:
 
 # What is wrong: the payload, the line of it, and what the message says.
 REFUSED = {
+    "a layout": (
+        on_tensors().replace(f"tensor<{A}>", f'tensor<{A}, "rows">'),
+        1,
+        f'argument 0 is tensor<{A}, "rows">; tensors must be dense',
+    ),
+    "two results of an op": (
+        on_tensors(
+            EMPTY,
+            f"%r:2 = linalg.generic {{{SAME.replace('], iter', ', affine_map<(i, j) -> (i, j)>], iter')}}} "
+            f"ins(%p : tensor<{C}>) outs(%e, %e : tensor<{C}>, tensor<{C}>) {{ ^bb0(%x: f32, %y: f32, %z: f32): "
+            f"linalg.yield %x, %x : f32, f32 }} -> (tensor<{C}>, tensor<{C}>)",
+            result="%r#0",
+        ),
+        4,
+        "linalg.generic has 2 results; an epilogue op must have one",
+    ),
+    "a condition as a number": (
+        on_tensors(
+            EMPTY, elementwise("%t = arith.cmpf ogt, %x, %x : f32 %z = arith.sitofp %t : i1 to f32"), result="%r"
+        ),
+        4,
+        "arith.sitofp of i1",
+    ),
+    "a tensor as destination": (
+        on_tensors(
+            EMPTY,
+            f"%r = bufferization.materialize_in_destination %p in %e : (tensor<{C}>, tensor<{C}>) -> tensor<{C}>",
+            result="%r",
+        ),
+        4,
+        "bufferization.materialize_in_destination writes a tensor; it must write C, a buffer",
+    ),
     "arith on tensors": (on_tensors(f"%r = arith.addf %p, %C : tensor<{C}>", result="%r"), 3, "'arith.addf' beside"),
     "rounded towards zero": (
         on_tensors(

@@ -1,5 +1,6 @@
 """PTX that copies: cp.async, bulk copies, and shared memory of other blocks of a cluster."""
 
+import numpy as np
 import pytest
 
 from ptx_kernels import HEAD, kernel, kinds, run, run_clean
@@ -254,6 +255,7 @@ W: mbarrier.try_wait.parity.shared.b64 %p3, [bar], 0;
   ld.shared.b64 %d2, [%r2];
   st.global.b64 [%y], %d2;
 """
+FIELD = "tensormap.replace.tile.{}.shared::cta.b1024.b32 [made], {};"
 FENCED = "  fence.proxy.tensormap::generic.acquire.gpu [%d1], 128;\n"
 
 
@@ -264,6 +266,9 @@ FENCED = "  fence.proxy.tensormap::generic.acquire.gpu [%d1], 128;\n"
         (FENCED, "", {"proxy"}),
         ("  bar.warp.sync -1;\n  tensormap.cp", "  tensormap.cp", {"race"}),
         ("elemtype.shared::cta.b1024.b32 [made], 5", "elemtype.shared::cta.b1024.b32 [made], 8", {"descriptor"}),
+        ("  mbarrier.init", f"  {FIELD.format('interleave_layout', 1)}\n  mbarrier.init", {"descriptor"}),
+        ("  mbarrier.init", f"  {FIELD.format('fill_mode', 1)}\n  mbarrier.init", {"descriptor"}),  # integers
+        ("  mbarrier.init", f"  {FIELD.format('fill_mode', 2)}\n  mbarrier.init", {"descriptor"}),
         ("[made], 0, 32;", "[made], 0, 24;", {"descriptor"}),
         ("[made], 1, 16;", "[made], 1, 8;", {"uninitialized", "deadlock"}),
         ("b1024.b64 [made], %X", "b1024.b64 [made], 64", {"descriptor"}),
@@ -277,6 +282,14 @@ def test_a_descriptor_that_the_kernel_makes(old: str, new: str, finds: set[str])
     assert bool(kinds(outcome) & finds) == bool(finds) == bool(outcome.findings)
     if not finds:
         assert y.tolist() == [0 if x % 4 == 3 else x for x in range(64)]
+
+
+def test_a_descriptor_of_floating_point_numbers_that_are_nan_outside() -> None:
+    made = MADE.replace(FIELD.format("elemtype", 5), f"{FIELD.format('elemtype', 9)} {FIELD.format('fill_mode', 1)}")
+    shared = ".shared .align 128 .b8 s[512]; .shared .align 128 .b8 made[128]; .shared .align 8 .b64 bar;"
+    y, outcome = run(kernel(made, shared=shared, head=HEAD + ".global .align 128 .b8 map[128];"))
+    assert not outcome.findings
+    assert np.isnan(y.view(np.float64)[3::4]).all() and y[:3].tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ptx_kernels import HEAD, compiled, kernel
+from ptx_kernels import HEAD, compiled, kernel, run
 from stepladder.emulator.ptx import registry, syntax
 from stepladder.emulator.ptx.kernel import Kernel
 from stepladder.emulator.ptx.parser import parse, parse_fragment
@@ -183,3 +183,31 @@ def test_which_kernel() -> None:
 
 def test_families_have_a_text() -> None:
     assert all(family.decode.__doc__ for family in registry.FAMILIES.values())
+
+
+TABLE = """
+.global .align 8 .b64 list[3] = {10, 20, 30};
+.global .align 8 .u64 places[3] = {list, generic(list)+8, list+16};
+"""
+
+
+def test_addresses_of_variables_as_initial_values() -> None:
+    text = """
+    rem.u32 %r1, %t, 3;
+    mul.wide.u32 %d1, %r1, 8;
+    mov.u64 %d2, places;
+    add.u64 %d2, %d2, %d1;
+    ld.global.u64 %d3, [%d2];
+    ld.b64 %d4, [%d3];
+    st.global.b64 [%y], %d4;"""
+    y, outcome = run(kernel(text, head=HEAD + TABLE))
+    assert not outcome.findings and y.tolist() == [10 + 10 * (t % 3) for t in range(64)]
+    (_, places) = parse(f".version 8.0\n.target sm_90\n.address_size 64\n{TABLE}", "t.ptx").variables
+    assert str(places) == ".global .align 8 .u64 places[3] = {list, list+8, list+16};"
+
+
+@pytest.mark.parametrize("value", ["later", "generic(tile)", "form"])
+def test_addresses_that_no_initial_value_has(value: str) -> None:
+    head = f".shared .b64 tile;\n.extern .func form;\n.global .u64 first = {value};\n.global .b32 later;\n"
+    with pytest.raises(StepladderError, match="expected a function with a body, or a variable of"):
+        run(kernel("st.global.b64 [%y], 0;", head=HEAD + head))

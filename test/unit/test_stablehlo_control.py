@@ -341,3 +341,17 @@ def test_complex_numbers_are_refused() -> None:
         stepladder.compile(text, device="emulator", target="sm_80")
     assert (caught.value.location or "").startswith("payload:3")
     assert "real and imaginary parts" in caught.value.notes[0]
+
+
+def test_a_sort_of_too_many_numbers() -> None:
+    text = """func.func @main(%k: tensor<5000xf32>) -> tensor<5000xf32> {
+  %0 = "stablehlo.sort"(%k) <{dimension = 0 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.compare LT, %a, %b, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }) : (tensor<5000xf32>) -> tensor<5000xf32>
+  return %0 : tensor<5000xf32>
+}"""
+    with pytest.raises(stepladder.StepladderError, match="a sort of 5000 numbers") as caught:
+        _called(text, np.zeros(5000, np.float32))
+    assert caught.value.notes == ("accepted: up to 4096, which are compared with each other",)

@@ -195,6 +195,15 @@ def tensor_map_swizzle(type_: ir.Type | str) -> int:
     return int(_match(_TENSOR_MAP, type_)[1] or 0)
 
 
+def tensor_map_fills_nan(type_: ir.Type | str) -> bool:
+    """Returns whether the boxes of a TMA descriptor's type are NaN outside of the tensor, and not zero.
+
+    Args:
+        type_: of a TMA descriptor, or its text.
+    """
+    return "oob = nan" in str(type_)
+
+
 def tensor_map_box(type_: ir.Type | str) -> tuple[int, ...]:
     """Returns the extents of the boxes of a TMA descriptor, in elements, the outermost first.
 

@@ -6,9 +6,11 @@ that executes an op: with the fiber, the instruction, and the values of the oper
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import ml_dtypes
 import numpy as np
 
 from stepladder.emulator.core.elements import unsigned
@@ -17,13 +19,24 @@ from stepladder.emulator.core.printing import memref_data, memref_head, number_t
 from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.types import INDEX, Scalar
 from stepladder.emulator.core.values import MemRef, Value
-from stepladder.emulator.memory import memory
+from stepladder.emulator.memory import memory, pointers
 
 FUNCTIONS: dict[str, Callable] = {}
 
 # Relative errors that `verifyMemRef` takes as equal, by element type.
 _CLOSE = {"f32": 1e-6, "f64": 1e-12}
-_SUFFIXES = ("I8", "I16", "I32", "I64", "F16", "BF16", "F32", "F64", "Ind", "C32", "C64")
+# The elements of a memref that a function takes, by the end of its name.
+_ELEMENTS = {
+    **{f"I{width}": Scalar(f"i{width}", np.dtype(f"i{width // 8}"), width) for width in (8, 16, 32, 64)},
+    "F16": Scalar("f16", np.dtype(np.float16), 16),
+    "BF16": Scalar("bf16", np.dtype(ml_dtypes.bfloat16), 16),
+    "F32": Scalar("f32", np.dtype(np.float32), 32),
+    "F64": Scalar("f64", np.dtype(np.float64), 64),
+    "Ind": INDEX,
+    "C32": Scalar("complex<f32>", np.dtype(np.complex64), 64),
+    "C64": Scalar("complex<f64>", np.dtype(np.complex128), 128),
+}
+_WORD = Scalar("i64", np.dtype(np.int64), 64)
 
 
 def brings(*names: str) -> Callable[[Callable], Callable]:
@@ -92,31 +105,68 @@ def _text_of(element: Scalar) -> Callable:
     return lambda number: number_text(number, element)
 
 
-@brings(*(f"printMemref{suffix}" for suffix in _SUFFIXES))
+@brings(*(f"printMemref{suffix}" for suffix in _ELEMENTS))
 def print_memref(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Prints a memref and its elements."""
-    (value,) = _unranked(op, operands)
+    (value,) = _memrefs(fiber, op, operands)
     say(fiber, _head(fiber, value) + " data = \n")
     say(fiber, memref_data(array_of(fiber, op, value), _text_of(_element(op, value))) + "\n")
 
 
-@brings(*(f"printMemrefShape{suffix}" for suffix in _SUFFIXES))
+@brings(*(f"printMemrefShape{suffix}" for suffix in _ELEMENTS))
 def print_memref_shape(fiber: Fiber, op: Instruction, *operands: Value) -> None:
     """Prints the description of a memref, without its elements."""
-    (value,) = _unranked(op, operands)
+    (value,) = _memrefs(fiber, op, operands)
     say(fiber, _head(fiber, value) + "\n")
 
 
-def _unranked(op: Instruction, operands: Value) -> tuple:
-    """Returns the memrefs or tensors that a function of the runner libraries is called with."""
-    if not all(isinstance(operand, (MemRef, np.ndarray, np.generic)) for operand in operands):
-        raise Unsupported(op, "of descriptors in memory: run the module before finalize-memref-to-llvm")
-    return operands
+def _memrefs(fiber: Fiber, op: Instruction, operands: Sequence[Value]) -> Sequence[Value]:
+    """Returns the memrefs or tensors that a function of the runner libraries is called with.
+
+    A lowered host passes a rank and the address of a descriptor for each, or the address of both.
+    """
+    if all(isinstance(operand, (MemRef, np.ndarray, np.generic)) for operand in operands):
+        return operands
+    element = _ELEMENTS[re.sub(".*(?:print|verify)Mem[rR]ef(?:Shape)?", "", op.attributes["callee"])]
+    if "_mlir_ciface_" in op.attributes["callee"]:
+        return [unranked_at(fiber, op, int(address), element) for address in operands]
+    pairs = zip(operands[::2], operands[1::2])
+    return [ranked_at(fiber, op, int(rank), int(address), element) for rank, address in pairs]
 
 
-@brings(*(f"verifyMemRef{suffix}" for suffix in _SUFFIXES))
-def verify_memref(fiber: Fiber, op: Instruction, actual: Value, expected: Value) -> int:
+def unranked_at(fiber: Fiber, op: Instruction, address: int, element: Scalar) -> MemRef:
+    """Returns the memref that an unranked descriptor describes.
+
+    Args:
+        fiber: of the host.
+        op: the instruction that reads it.
+        address: of the rank, and the address of the ranked descriptor after it.
+        element: type of an element.
+    """
+    rank, descriptor = np.ravel(pointers.read(fiber, op, address, _WORD, (2,)))
+    return ranked_at(fiber, op, int(rank), int(descriptor), element)
+
+
+def ranked_at(fiber: Fiber, op: Instruction, rank: int, address: int, element: Scalar) -> MemRef:
+    """Returns the memref that a descriptor describes.
+
+    Args:
+        fiber: of the host.
+        op: the instruction that reads it.
+        rank: of the memref.
+        address: of the descriptor: two pointers, the offset, the sizes and the strides.
+        element: type of an element.
+    """
+    _, start, offset, *numbers = (
+        int(word) for word in np.ravel(pointers.read(fiber, op, address, _WORD, (3 + 2 * rank,)))
+    )
+    return pointers.view_at(fiber, op, start, element, offset, numbers[:rank], numbers[rank:])
+
+
+@brings(*(f"verifyMemRef{suffix}" for suffix in _ELEMENTS))
+def verify_memref(fiber: Fiber, op: Instruction, *operands: Value) -> int:
     """Returns how many elements of two memrefs differ, -1 where their shapes do."""
+    actual, expected = _memrefs(fiber, op, operands)
     left, right = array_of(fiber, op, actual), array_of(fiber, op, expected)
     if left.shape != right.shape:
         return -1
@@ -173,10 +223,11 @@ def abort(fiber: Fiber, op: Instruction) -> None:
 )
 def fill(fiber: Fiber, op: Instruction, target: Value, number: Value) -> None:
     """Writes a number to all elements of a memref, as the libraries for Vulkan and for SPIR-V on CPUs do."""
-    (value,) = _unranked(op, (target,))
-    shape = tuple(int(fiber.first(size)) for size in value.sizes)
+    if not isinstance(target, MemRef):
+        raise Unsupported(op, "of a descriptor in memory: expected a memref, as before finalize-memref-to-llvm")
+    shape = tuple(int(fiber.first(size)) for size in target.sizes)
     places = np.ix_(*(np.arange(size) for size in shape))
-    memory.write(fiber, op, value, places, np.full(shape, number, value.element.dtype), shape)
+    memory.write(fiber, op, target, places, np.full(shape, number, target.element.dtype), shape)
 
 
 @brings("mgpuMemGetDeviceMemRef1dFloat", "mgpuMemGetDeviceMemRef1dInt32")

@@ -20,14 +20,14 @@ from stepladder.emulator.core.granularity import granularity_of
 from stepladder.emulator.core.launched import BoundKernel, Launch
 from stepladder.emulator.core.program import Function, Instruction, build
 from stepladder.emulator.dialects.gpu import asked_of, lay_out
-from stepladder.emulator.hardware import register_operands, tma
+from stepladder.emulator.hardware import register_operands
 from stepladder.emulator.hardware.launch_limits import check_launch, cluster_of, divides
 from stepladder.emulator.memory import pointers
 from stepladder.emulator.memory.memory import contiguous
 from stepladder.emulator.ptx.arguments import Argument
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
-from stepladder.mlir.types import tensor_map_box, tensor_map_swizzle
+from stepladder.mlir.types import tensor_map_box, tensor_map_fills_nan, tensor_map_swizzle
 from stepladder.runtime.errors import StepladderError, suggest
 
 if TYPE_CHECKING:
@@ -162,7 +162,9 @@ class ModuleKernel:
                 f"{swizzle} bytes, and {'x'.join(map(str, argument.box))} with {argument.swizzle} was given: the box "
                 "can be left out"
             )
-        return replace(argument, type=_row_major(argument), box=box, swizzle=swizzle)
+        return replace(
+            argument, type=_row_major(argument), box=box, swizzle=swizzle, fills_nan=tensor_map_fills_nan(text)
+        )
 
 
 class BoundModuleKernel(BoundKernel):
@@ -226,9 +228,7 @@ class BoundModuleKernel(BoundKernel):
         if memory is None:
             return [elements.number(array.item() if type_.element.is_integer else array, type_.element)]
         if argument.box:
-            descriptor = tma.Descriptor(
-                memory, argument.offset, type_.element, argument.sizes, argument.strides, argument.box, argument.swizzle
-            )
+            descriptor = argument.tensor_map(memory)
             problems = descriptor.problems()
             if problems:
                 raise self.kernel.refused(f"is given a TMA descriptor as argument {number} that is none: {problems[0]}")

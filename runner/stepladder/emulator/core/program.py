@@ -345,7 +345,9 @@ def decode_attribute(attribute: ir.Attribute) -> Value:
     match attribute:
         case ir.FloatAttr() if str(attribute.type) in FP8_TYPES:  # represented by bytes in LLVM
             return element_type(str(attribute.type)).dtype.type(attribute.value)
-        case ir.BoolAttr() | ir.IntegerAttr() | ir.FloatAttr() | ir.StringAttr():
+        case ir.StringAttr():  # of any bytes; the stubs do not list them
+            return attribute.value_bytes.decode("utf-8", "surrogateescape")  # pyright: ignore[reportAttributeAccessIssue]
+        case ir.BoolAttr() | ir.IntegerAttr() | ir.FloatAttr():
             return attribute.value
         case ir.UnitAttr():
             return True

@@ -297,13 +297,14 @@ def _start(
         cluster = list(cluster_of(attributes) or cluster)
     machine = fiber.group.machine
     if not fiber.group.is_host:
-        raise Unsupported(op, "inside of a kernel")
+        raise Unsupported(op, "inside of a kernel: expected a launch of the host")
     requirements = asked_of(code, grid, block, cluster, dynamic, attributes)
     if not check_launch(machine.findings if machine.sanitize else None, op, requirements, attributes, chips):
         return
     layout |= registers.of_kernel(math.prod(block), attributes)
     blocks = Blocks(block, grid, cluster, window, layout, _subgroup_size(op, code, attributes))
-    machine.launch(code, env_of, blocks, asynchronously=bool(op.result_types))
+    # A token, or the stream of a lowered host.
+    machine.launch(code, env_of, blocks, asynchronously=bool(op.result_types or any(parts[12:])))
 
 
 def _subgroup_size(op: Instruction, code: Sequence[Instruction], attributes: Mapping[str, object]) -> int:

@@ -36,7 +36,7 @@ def alloc(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     """New memory of the device, which the host reads and writes as well."""
     type_ = op.result_types[0]
     if not fiber.group.is_host:
-        raise Unsupported(op, "inside of a kernel")
+        raise Unsupported(op, "inside of a kernel: expected an allocation of the host")
     sizes = list(operands[op.attributes["operandSegmentSizes"][0] :])
     shape = [int(sizes.pop(0)) if size is None else size for size in type_.shape]
     place = fiber.group.machine.heap.allocate(math.prod(shape) * type_.element.bytes)

@@ -215,10 +215,7 @@ class _Loops:
                         status=FAILED,
                     )
                 sizes[loop] = size
-        known_sizes = [size for size in sizes if size is not None]
-        if len(known_sizes) < self.count:
-            raise Unsupported(op, f"whose loop {sizes.index(None)} no operand gives a size")
-        return known_sizes
+        return [size for size in sizes if size is not None]
 
 
 def structured(fiber: Fiber, op: Instruction, *operands: Value) -> Value:

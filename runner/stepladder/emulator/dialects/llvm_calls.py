@@ -27,7 +27,6 @@ from stepladder.mlir.llvm_layouts import layout
 from stepladder.runtime.errors import StepladderError
 
 _BYTE = Scalar("i8", np.dtype(np.int8), 8)
-_LONGEST_TEXT = 1 << 16
 
 # Functions of libdevice by the op of math or arith that they are.
 _LIBDEVICE = {
@@ -137,14 +136,20 @@ def lower_call(builder: Builder, op: ir.Operation) -> None:
         run = EXECUTED[op_name]
     elif (built_in := opencl.find(symbol)) is not None:
         run = built_in
-    elif symbol in runtime.FUNCTIONS:
-        run = runtime.FUNCTIONS[symbol]
+    elif symbol in runtime.FUNCTIONS and not builder.in_kernel:
+        run = _call_runtime
     else:
         raise StepladderError(
             f"there is no function @{symbol} with a body, and the emulator does not provide it",
             location=builder.location,
         )
     builder.emit(op.name, run, builder.used(op.operands), builder.defined(op.results), attributes)
+
+
+def _call_runtime(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
+    """Calls a function that the emulator provides, on the host: numbers are those of its one thread."""
+    numbers = (fiber.first(value) if isinstance(value, np.ndarray) else value for value in operands)
+    return runtime.FUNCTIONS[op.attributes["callee"]](fiber, op, *numbers)
 
 
 def _libdevice(symbol: str) -> str | None:
@@ -166,23 +171,9 @@ def _promoted(buffer: Value) -> list[tuple]:
     return []
 
 
-def text_at(fiber: Fiber, op: Instruction, address: int) -> str:
-    """Returns the text at an address, which ends with a zero or with the memory that it is in.
-
-    Args:
-        fiber: the threads.
-        op: that reads it.
-        address: of the first character.
-    """
-    for _part, allocation, start in pointers.parts(fiber, op, int(address)):
-        data = allocation.data[int(start) : int(start) + _LONGEST_TEXT].tobytes()
-        return data.split(b"\0")[0].decode("utf-8", "replace")
-    return ""
-
-
 def _vprintf(fiber: Fiber, op: Instruction, text: Value, arguments: Value) -> Value:
     """Prints, one thread after the other."""
-    form = text_at(fiber, op, fiber.first(text))
+    form = pointers.text_at(fiber, op, fiber.first(text))
     columns = []
     for offset, name, size in op.attributes["parts"]:
         dtype = {"f32": np.float32, "f64": np.float64, "f16": np.float16}.get(name, np.dtype(f"i{size}"))
@@ -198,7 +189,7 @@ def _assertfail(
     fiber: Fiber, op: Instruction, message: Value, file: Value, line: Value, function: Value, size: Value
 ) -> None:
     """Says that an assertion does not hold; the threads end at the `llvm.unreachable` or the return after it."""
-    text, name, file_name = (text_at(fiber, op, fiber.first(part)) for part in (message, file, function))
+    text, name, file_name = (pointers.text_at(fiber, op, fiber.first(part)) for part in (message, file, function))
     cf.fail(fiber, op, text, (name, file_name, int(fiber.first(line))), fiber.active)
 
 

@@ -1,100 +1,22 @@
-"""llvm: globals, addresses, loads and stores."""
+"""llvm: addresses, loads and stores."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from stepladder.emulator.core.fibers import Fiber, Unsupported
-from stepladder.emulator.core.program import Builder, Instruction, decode_attributes
-from stepladder.emulator.core.registry import executes, lowers, shared
-from stepladder.emulator.core.types import Opaque, Scalar, Type, Vector, decode, text_of
+from stepladder.emulator.core.program import Instruction
+from stepladder.emulator.core.registry import executes
+from stepladder.emulator.core.types import Opaque, Scalar, Type, Vector, text_of
 from stepladder.emulator.core.values import Value, in_lanes
 from stepladder.emulator.dialects import llvm_atomic
 from stepladder.emulator.dialects.llvm_parts import Place
 from stepladder.emulator.memory import pointers
-from stepladder.emulator.memory.memory import contiguous
-from stepladder.mlir.bindings import ir
-from stepladder.mlir.llvm_layouts import Layout, layout
-from stepladder.runtime.errors import StepladderError
+from stepladder.mlir.llvm_layouts import layout
 
 _DYNAMIC = -(1 << 31)  # an index that is an operand
 _BYTE = Scalar("i8", np.dtype(np.int8), 8)
 _ATOMIC_ORDERINGS = range(1, 8)  # 0 is none
-
-
-# Globals.
-
-
-def _name(builder: Builder, symbol: str) -> str:
-    return "::".join([*builder.modules, symbol])
-
-
-@lowers("llvm.mlir.global")
-def lower_global(builder: Builder, op: ir.Operation) -> None:
-    """Records `llvm.mlir.global` for `llvm.mlir.addressof`."""
-    attributes = decode_attributes(op)
-    attributes["layout"] = layout(text_of(decode(ir.TypeAttr(op.attributes["global_type"]).value)))
-    inner = {part.operation.name for block in op.regions[0].blocks for part in block.operations}
-    if inner - {"llvm.mlir.undef", "llvm.mlir.poison", "llvm.return"}:
-        raise StepladderError(
-            f"the emulator does not support {op.name} with an initializer that computes", location=builder.location
-        )
-    builder.globals[_name(builder, attributes["sym_name"])] = attributes
-
-
-@lowers("llvm.mlir.addressof")
-def lower_addressof(builder: Builder, op: ir.Operation) -> None:
-    """`llvm.mlir.addressof`: the address of a global, which may be defined later."""
-    symbol = _name(builder, op.attributes["global_name"].value)
-    builder.emit(op.name, addressof, (), builder.defined(op.results), {"symbol": symbol, "globals": builder.globals})
-
-
-def addressof(fiber: Fiber, op: Instruction) -> Value:
-    """The address of a global: in a block's own shared memory, or in global memory."""
-    group = fiber.group
-    symbol = op.attributes["symbol"]
-    attributes = op.attributes["globals"][symbol]
-    if attributes.get("addr_space") == pointers.SHARED:
-        return group.layout[symbol]
-    globals_ = group.machine.globals
-    if symbol not in globals_:
-        place = group.machine.heap.allocate(attributes["layout"].bytes, f"@{symbol}")
-        place.is_array = not attributes.get("constant")
-        initial = attributes.get("value")
-        if isinstance(initial, str):
-            initial = np.frombuffer(initial.encode(), np.uint8)
-        if isinstance(initial, (int, float)) and not isinstance(initial, bool):
-            initial = _number_of(attributes["layout"], initial)
-        if isinstance(initial, np.ndarray):
-            place.data[: initial.nbytes] = np.frombuffer(initial.tobytes(), np.uint8)
-        elif initial is not None:
-            raise Unsupported(op, "of a global that is not an array of scalars")
-        globals_[symbol] = contiguous(place, _BYTE, (place.size,))
-    return globals_[symbol].memory.address
-
-
-def _number_of(form: Layout, value: Value) -> np.ndarray | None:
-    """Returns a scalar as an array of the type of a global; None where that has none."""
-    kinds = {
-        "f16": np.float16,
-        "f32": np.float32,
-        "f64": np.float64,
-        "i8": np.int8,
-        "i16": np.int16,
-        "i32": np.int32,
-        "i64": np.int64,
-    }
-    return np.array([value], kinds[form.name]) if form.name in kinds else None
-
-
-@shared("llvm.mlir.addressof")
-def _global_shared(op: Instruction) -> tuple[int | None, int, object] | None:
-    attributes = op.attributes["globals"].get(op.attributes["symbol"], {})
-    if attributes.get("addr_space") != pointers.SHARED:
-        return None
-    form: Layout = attributes["layout"]
-    # A global of no bytes represents what the launch gives.
-    return form.bytes or None, attributes.get("alignment", form.alignment), op.attributes["symbol"]
 
 
 # Addresses.

@@ -189,10 +189,7 @@ def load_matrices(
 @executes("nvgpu.ldmatrix")
 def ldmatrix(fiber: Fiber, op: Instruction, view: MemRef, *indices: Value) -> Value:
     """Loads one, two or four 8 x 8 matrices of 16 bits, or what has as many bytes."""
-    transposed = op.attributes["transpose"]
-    if transposed and view.element.bytes != 2:
-        raise Unsupported(op, f"that transposes {view.element.name}")
-    return load_matrices(fiber, op, view, indices, op.attributes["numTiles"], transposed=transposed)
+    return load_matrices(fiber, op, view, indices, op.attributes["numTiles"], transposed=op.attributes["transpose"])
 
 
 def multiply_in_warps(
@@ -263,7 +260,11 @@ def mma_sparse(fiber: Fiber, op: Instruction, a: Value, b: Value, c: Value, meta
     rows, columns, k = op.attributes["mmaShape"]
     selector = int(op.attributes.get("sparsitySelector") or 0)
     if element.width < 8 or selector >= sparse_operands.selectors(element.width, k):
-        raise Unsupported(op, f"of {element.name} with k = {k} and selector {selector}")
+        raise Unsupported(
+            op,
+            f"of {element.name} with k = {k} and selector {selector}: expected elements of 8 bits or more, and a "
+            f"selector below {sparse_operands.selectors(element.width, k)}",
+        )
     metadata_registers = np.ascontiguousarray(values.lanes(np.asarray(metadata, np.int16), fiber.count, 1))
     return multiply_in_warps(
         fiber,

@@ -14,7 +14,7 @@ from stepladder.emulator.hardware import (
     tma,
 )
 from stepladder.mlir.tensor_maps import READ_EARLY
-from stepladder.mlir.types import tensor_map_swizzle
+from stepladder.mlir.types import tensor_map_fills_nan, tensor_map_swizzle
 
 if TYPE_CHECKING:
     from stepladder.emulator.hardware.mbarriers import MBarrier
@@ -31,9 +31,6 @@ def tma_create_descriptor(fiber: Fiber, op: Instruction, view: MemRef, *box: Val
     """
     view.memory.is_kept |= READ_EARLY in op.attributes
     text = op.result_types[0].text
-    for setting in ("interleave = none", "oob = zero"):
-        if setting not in text:
-            raise Unsupported(op, f"of {text}: only with {setting}")
     item = view.element.bytes
     descriptor = tma.Descriptor(
         view.memory,
@@ -43,6 +40,7 @@ def tma_create_descriptor(fiber: Fiber, op: Instruction, view: MemRef, *box: Val
         tuple(int(stride) for stride in view.strides),
         tuple(int(size) for size in box),
         tensor_map_swizzle(text),
+        fills_nan=tensor_map_fills_nan(text),
     )
     for problem in descriptor.problems():
         fiber.group.sanitizer.report("descriptor", problem, op)

@@ -25,7 +25,7 @@ _NEAREST = ("none", "rn")
 def _only_nearest(op: Instruction) -> None:
     rounding = keyword(op.attributes.get("rnd", op.attributes.get("rndMode", "none")))
     if rounding not in _NEAREST:
-        raise Unsupported(op, f"with the rounding {rounding}")
+        raise Unsupported(op, f"with the rounding {rounding}: expected rn")
 
 
 def _floats(function: Callable) -> Callable:
@@ -101,8 +101,6 @@ def _clamped(op: Instruction, values: np.ndarray) -> np.ndarray:
 @executes("nvvm.convert.f32x2.to.f8x2")
 def round_to_fp8(fiber: Fiber, op: Instruction, high: Value, low: Value) -> Value:
     """Two f32 values as bytes of fp8, rounded to nearest; what is larger is its largest value."""
-    if keyword(op.attributes.get("sat", "none")) != "satfinite":
-        raise Unsupported(op, "without satfinite")
     pair = _pair_of_floats(fiber, op, high, low, op.attributes["dstTy"].dtype)
     return pair.view(np.int8) if op.result_types[0].shape else pair.view(np.int16)[..., 0]
 
@@ -111,7 +109,7 @@ def round_to_fp8(fiber: Fiber, op: Instruction, high: Value, low: Value) -> Valu
 def round_to_halves(fiber: Fiber, op: Instruction, high: Value, low: Value, *random: Value) -> Value:
     """Two f32 values as a vector of f16 or bf16, the lower one first, rounded to nearest."""
     if random:
-        raise Unsupported(op, "with random bits")
+        raise Unsupported(op, "with random bits, as stochastic rounding has: expected the rounding rn")
     return _pair_of_floats(fiber, op, high, low, op.result_types[0].element.dtype)
 
 
@@ -130,7 +128,7 @@ def round_to_tf32(fiber: Fiber, op: Instruction, value: Value) -> Value:
     """A number of f32 as the bits of one of tf32, rounded to nearest; of two, to the one farther from 0 (`rna`)."""
     rounding = keyword(op.attributes.get("rnd", "rna"))
     if rounding not in ("rna", "rn", "none") or keyword(op.attributes.get("sat", "none")) != "none":
-        raise Unsupported(op, f"with the rounding {rounding}, or with saturation")
+        raise Unsupported(op, f"with the rounding {rounding}, or with saturation: expected rna or rn, and none")
     number = _clamped(op, np.asarray(value, np.float32))
     bits = number.view(np.int32)
     half = (1 << _TF32_DROPPED - 1) - (rounding == "rn") * (1 - (bits >> _TF32_DROPPED & 1))

@@ -113,7 +113,7 @@ def redux(fiber: Fiber, op: Instruction, value: Value, members: Value) -> Value:
     members_met = meet(fiber, op, members)
     kind = keyword(op.attributes["kind"])
     if kind not in _REDUX or op.attributes.get("nan") or op.attributes.get("abs"):
-        raise Unsupported(op, f"of {kind} with these flags")
+        raise Unsupported(op, f"of {kind} with these flags: expected one of {', '.join(_REDUX)}, without nan and abs")
     element = op.result_types[0]
     return over_groups(
         fiber, op, value, meetings_of(fiber, members_met), lambda left, right: combined(kind, element, left, right)

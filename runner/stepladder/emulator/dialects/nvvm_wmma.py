@@ -166,8 +166,21 @@ def _elements_of(
 
 
 @executes("nvvm.wmma.load")
+def load_or_number(fiber: Fiber, op: Instruction, pointer: Value, stride: Value) -> Value:
+    """A matrix from memory; a number where each thread holds one, as of A and B of f64."""
+    registers = load(fiber, op, pointer, stride)
+    return registers.array[:, 0] if isinstance(op.result_types[0], Scalar) else registers
+
+
 def load(fiber: Fiber, op: Instruction, pointer: Value, stride: Value) -> Value:
-    """A matrix from memory."""
+    """Returns a struct of the registers of a matrix from memory.
+
+    Args:
+        fiber: the threads.
+        op: the load.
+        pointer: of the matrix, uniform or (T,).
+        stride: of its rows or columns, in elements.
+    """
     fragment = _of_access(op, keyword(op.attributes["frag"]))
     threads = nvgpu.warps_of(fiber, op)
     group = fiber.group

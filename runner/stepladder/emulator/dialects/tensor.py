@@ -108,7 +108,7 @@ def _slice(
     )
     for axis, (offset, size, stride, of) in enumerate(zip(offsets, sizes, strides, tensor.shape)):
         if stride < 1:
-            raise Unsupported(op, f"with a stride of {stride}")
+            raise Unsupported(op, f"with a stride of {stride}: expected 1 or more")
         if size < 0 or (size and not 0 <= offset <= offset + (size - 1) * stride < of):
             raise _outside(
                 op, f"goes beyond the {of} elements of dimension {axis}: {size} from {offset}, {stride} apart"
@@ -159,7 +159,7 @@ def pad(fiber: Fiber, op: Instruction, tensor: np.ndarray, *dynamic: Value) -> V
     remaining = iter(dynamic)
     low, high = (mixed(op.attributes[f"static_{name}"], remaining) for name in ("low", "high"))
     if min(*low, *high, 0) < 0:
-        raise _outside(op, "has a negative size")
+        raise _outside(op, f"adds {list(low)} elements before and {list(high)} after its source: expected none below 0")
     sizes = [before + size + after for before, size, after in zip(low, tensor.shape, high)]
     result = _generated(fiber, op, sizes)
     result[tuple(slice(before, before + size) for before, size in zip(low, tensor.shape))] = tensor

@@ -42,5 +42,5 @@ def poison(fiber: Fiber, op: Instruction) -> Value:
     """A value that shows when it is used."""
     type_ = op.result_types[0]
     if not isinstance(type_, (Scalar, Shaped)) or None in type_.shape:
-        raise Unsupported(op, "of this type")
+        raise Unsupported(op, "of this type: expected numbers, and memrefs, vectors and tensors of static shape")
     return plain(poison_of(type_.element, type_.static_shape))

@@ -134,9 +134,6 @@ class _Contraction:
 
     def __init__(self, op: Instruction) -> None:
         maps = op.attributes["indexing_maps"]
-        for map_ in maps:
-            if not all(isinstance(expression, ir.AffineDimExpr) for expression in map_.results):
-                raise Unsupported(op, "with this map")
         self.left, self.right, self.total = ([expression.position for expression in map_.results] for map_ in maps)
         self.count = maps[0].n_dims
         left, right, total = map(set, (self.left, self.right, self.total))

@@ -108,8 +108,6 @@ class _Transfer:
         self.shape = shape
         self.axes = []
         for expression in op.attributes["permutation_map"].results:
-            if not isinstance(expression, (ir.AffineDimExpr, ir.AffineConstantExpr)):
-                raise Unsupported(op, "with this map")
             self.axes.append(expression.position if isinstance(expression, ir.AffineDimExpr) else None)
         self.in_bounds = op.attributes.get("in_bounds") or [False] * len(shape)
 

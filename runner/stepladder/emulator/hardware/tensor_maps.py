@@ -78,6 +78,7 @@ def encoded(descriptor: Descriptor) -> bytes:
         "rank": [rank - 1],
         "elemtype": kinds[:1] or [0],  # of 8 bits, those of fp8 too
         "swizzle_mode": [_SWIZZLES.index(descriptor.swizzle)],
+        "fill_mode": [descriptor.fills_nan],
         "box_dim": descriptor.box[::-1],
         "element_stride": [1] * rank,
         "global_dim": descriptor.sizes[::-1],
@@ -109,8 +110,11 @@ def decoded(data: np.ndarray, find: Callable[[int], Allocation | None]) -> Descr
     kind, swizzle = numbers("elemtype")[0], numbers("swizzle_mode")[0]
     if rank > _MOST or kind not in _ELEMENTS or swizzle >= len(_SWIZZLES):
         return f"a rank of {rank}, an element type of {kind} or a swizzle mode of {swizzle} is not known"
-    if numbers("interleave_layout")[0] or numbers("fill_mode")[0] or set(numbers("element_stride")[:rank]) != {1}:
-        return "interleaved layouts, other fill values than 0 outside, and strides of elements are not supported"
+    if numbers("interleave_layout")[0] or set(numbers("element_stride")[:rank]) != {1}:
+        return "interleaved layouts and strides of elements are not supported: expected 0 for the one, 1 for the other"
+    fill = numbers("fill_mode")[0]
+    if fill > 1:
+        return f"a fill mode of {fill} is not known: expected 0 for zeros, or 1 for NaN"
     address = numbers("global_address")[0]
     memory = find(address)
     box, sizes = (tuple(numbers(name)[:rank][::-1]) for name in ("box_dim", "global_dim"))
@@ -121,7 +125,16 @@ def decoded(data: np.ndarray, find: Callable[[int], Allocation | None]) -> Descr
     if any(stride % element.bytes for stride in strides):
         return f"strides of {strides} bytes are no multiples of an element"
     outer = tuple(stride // element.bytes for stride in strides[::-1])
-    descriptor = Descriptor(memory, address - memory.address, element, sizes, (*outer, 1), box, _SWIZZLES[swizzle])
+    descriptor = Descriptor(
+        memory,
+        address - memory.address,
+        element,
+        sizes,
+        (*outer, 1),
+        box,
+        _SWIZZLES[swizzle],
+        fills_nan=bool(fill),
+    )
     return next(iter(descriptor.problems()), descriptor)
 
 

@@ -40,6 +40,7 @@ class Descriptor:
         box: its sizes, in elements.
         swizzle: bytes that a box's rows are swizzled over in shared memory, or 0.
         alignment: bytes, of a box in shared memory.
+        fills_nan: whether elements outside of the tensor are NaN, and not zero.
     """
 
     memory: Allocation
@@ -50,6 +51,7 @@ class Descriptor:
     box: tuple[int, ...]
     swizzle: int
     alignment: int = ALIGNMENT
+    fills_nan: bool = False
 
     @property
     def bytes(self) -> int:
@@ -78,6 +80,8 @@ class Descriptor:
                 if row % _GLOBAL_ALIGNMENT
                 else f"rows of a box are {row} bytes, more than the swizzle's {self.swizzle}"
             )
+        if self.fills_nan and not (self.element.is_float and item > 1):
+            texts.append(f"elements outside of a tensor of {self.element.name} are NaN, which this type does not have")
         return texts
 
     def elements(self, origin: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -234,11 +238,12 @@ class _Box:
         return touch
 
     def global_elements(self) -> np.ndarray:
-        """Returns its elements in global memory; zeros where there are none."""
+        """Returns its elements in global memory; zeros, or NaN, where there are none."""
         elements = self.descriptor.memory.typed(self.descriptor.element.dtype)
         if self.rows is not None:
             return self.rows.of(elements).reshape(self.descriptor.box)
-        return np.where(self.inside, elements[np.where(self.inside, self.positions, 0)], elements.dtype.type(0))
+        outside = elements.dtype.type(np.nan if self.descriptor.fills_nan else 0)
+        return np.where(self.inside, elements[np.where(self.inside, self.positions, 0)], outside)
 
     def write_global(
         self, elements: np.ndarray, combine: Callable[[np.ndarray, np.ndarray], np.ndarray] | None

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 SHARED = 3  # address space
 _MAX_BLOCKS = 16  # of a cluster
+_LONGEST_TEXT = 1 << 16
 # Addresses below are in shared memory.
 _SHARED_END = (_MAX_BLOCKS + 1) << RANK_SHIFT
 
@@ -277,6 +278,20 @@ def write(
             continue
         view, places = elements(allocation, start, element, offsets, rank)
         memory.write(part, op, view, [places], value, shape)
+
+
+def text_at(fiber: Fiber, op: Instruction, address: int) -> str:
+    """Returns the text at an address, which ends with a zero or with the memory that it is in.
+
+    Args:
+        fiber: the threads.
+        op: that reads it.
+        address: of the first character.
+    """
+    for _part, allocation, start in parts(fiber, op, int(address)):
+        data = allocation.data[int(start) : int(start) + _LONGEST_TEXT].tobytes()
+        return data.split(b"\0")[0].decode("utf-8", "replace")
+    return ""
 
 
 def _is_of_others(fiber: Fiber, address: Value) -> bool:

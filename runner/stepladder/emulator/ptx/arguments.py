@@ -71,6 +71,7 @@ class Argument:
         offset: of a TMA descriptor, from the beginning of the array to its base address, in bytes.
         shared: number of an earlier argument that represents the same array, if there is one: a kernel may take a
             pointer to a buffer, and a TMA descriptor of it.
+        fills_nan: whether a TMA descriptor gives NaN outside of its tensor, and not zero.
     """
 
     name: str
@@ -83,6 +84,24 @@ class Argument:
     fill: str = ""
     shared: int | None = None
     offset: int = 0
+    fills_nan: bool = False
+
+    def tensor_map(self, memory: Allocation) -> tma.Descriptor:
+        """Returns the TMA descriptor that the argument is.
+
+        Args:
+            memory: of the array.
+        """
+        return tma.Descriptor(
+            memory,
+            self.offset,
+            self.type.element,
+            self.sizes,
+            self.strides,
+            self.box,
+            self.swizzle,
+            fills_nan=self.fills_nan,
+        )
 
     @property
     def is_output(self) -> bool:
@@ -185,9 +204,7 @@ class Argument:
             return np.asarray(array, self.type.element.dtype).tobytes()
         if not self.box:
             return struct.pack("<q", allocation.address)
-        descriptor = tma.Descriptor(
-            allocation, self.offset, self.type.element, self.sizes, self.strides, self.box, self.swizzle
-        )
+        descriptor = self.tensor_map(allocation)
         problems = descriptor.problems()
         if problems:
             raise StepladderError(
@@ -269,10 +286,9 @@ def from_arguments(
             continue
         descriptor = descriptors[argument.descriptor]
         swizzle = int(descriptor.swizzle.removesuffix("b")) if descriptor.swizzle != "none" else 0
-        if descriptor.interleave != "none" or descriptor.oob_fill != "zero":
+        if descriptor.interleave != "none":
             raise StepladderError(
-                f"the TMA descriptor of {argument.name} has interleave {descriptor.interleave} and fills with "
-                f"{descriptor.oob_fill}: the emulator supports interleave none and a fill of zero"
+                f"the TMA descriptor of {argument.name} has interleave {descriptor.interleave}: expected none"
             )
         strides = (*(stride // element.bytes for stride in descriptor.strides), 1)
         result.append(
@@ -287,6 +303,7 @@ def from_arguments(
                 "",
                 shared_with,
                 descriptor.offset,
+                descriptor.oob_fill == "nan",
             )
         )
     return result

@@ -27,7 +27,9 @@ def addresses(module: syntax.Module) -> dict[str, int]:
     Args:
         module: that has them.
     """
-    used_names = {value for variable in module.variables for value in variable.values if isinstance(value, str)}
+    used_names = {
+        value.name for variable in module.variables for value in variable.values if isinstance(value, syntax.Place)
+    }
     for function in module.functions:
         used_names |= _named(function.body) if function.body is not None else set()
     names = [

@@ -82,19 +82,19 @@ class _Fragment:
                 f"the emulator does not support the PTX of {self.op.name}: {error.message}, in {text}",
                 location=location,
             ) from None
+
+        def declare(scope: Scope, variable: syntax.Variable) -> None:
+            raise StepladderError(f"variable {variable.name}: inline PTX may declare registers only", location=location)
+
         flow = Flow(
             self.builder,
             self.slots,
-            _declare,
+            declare,
             lambda statement: location,
             lambda statement: f"{self.op.name} {'.'.join(statement.opcode[:2])}",
         )
         flow.add(block, self.scope)
         flow.emit(outputs)
-
-
-def _declare(scope: Scope, variable: syntax.Variable) -> None:
-    raise StepladderError(f"variable {variable.name}: inline PTX may declare registers only")
 
 
 # Values of MLIR as bits, and back.

@@ -149,8 +149,8 @@ class Parser(Reader):
             count = size if count is None else count * size
         return count
 
-    def _initial(self) -> tuple[int | str, ...]:
-        initial_values: list[int | str] = []
+    def _initial(self) -> tuple[int | syntax.Place, ...]:
+        initial_values: list[int | syntax.Place] = []
         depth = 0
         while True:
             if self.has("{"):
@@ -160,12 +160,19 @@ class Parser(Reader):
             elif self.next.kind in ("bits", "decimal"):
                 initial_values.append(float_bits(self.take())[0])
             elif self.next.kind == "name":
-                initial_values.append(self.take().text)  # whose address it is
+                initial_values.append(self._address())
             else:
                 initial_values.append(self.integer())
             if not depth:
                 return tuple(initial_values)
             self.has(",")
+
+    def _address(self) -> syntax.Place:
+        name = self.take().text
+        if name == "generic" and self.has("("):  # all addresses are generic
+            name = self.take().text
+            self.want(")")
+        return syntax.Place(name, self.integer() if self.has("+") else 0)
 
     # Statements.
 

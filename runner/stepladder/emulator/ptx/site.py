@@ -126,7 +126,7 @@ class Site:
         self.rest = [modifier for modifier, type_ in candidates if type_ is None]
         type_list = [type_ for _, type_ in candidates if type_ is not None]
         if counts and len(type_list) not in counts:
-            raise self.error("with these types" if type_list else "without a type")
+            raise self.error(f"{_stated(type_list)}: expected {' or '.join(map(str, counts))}")
         return type_list
 
     def type(self, kinds: str = "", bits: Sequence[int] = ()) -> PtxType:
@@ -140,12 +140,10 @@ class Site:
             StepladderError: no type, several, or one of another kind or width.
         """
         candidates = self.types()
-        if (
-            len(candidates) != 1
-            or (kinds and candidates[0].kind not in kinds)
-            or (bits and candidates[0].bits not in bits)
-        ):
-            raise self.error("with these types" if candidates else "without a type")
+        fits = [(not kinds or item.kind in kinds) and (not bits or item.bits in bits) for item in candidates]
+        if fits != [True]:
+            names = [f".{kind}{width}" for kind in kinds or "bsuf" for width in bits or ("N",)]
+            raise self.error(f"{_stated(candidates)}: expected {'one of ' * (len(names) > 1)}{', '.join(names)}")
         return candidates[0]
 
     def hints(self) -> None:
@@ -393,3 +391,8 @@ def bits_of(fiber: Fiber, op: Instruction, value: Value) -> Value:
         return value
     column = np.ascontiguousarray(value.sums.read(fiber, op)[:, value.place])
     return column.view(f"i{column.dtype.itemsize}")
+
+
+def _stated(type_list: Sequence[PtxType]) -> str:
+    """Returns the types that a form has, for a message."""
+    return f"with the types {', '.join(f'.{type_.name}' for type_ in type_list)}" if type_list else "without a type"

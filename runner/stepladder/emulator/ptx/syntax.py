@@ -171,6 +171,17 @@ class Registers:
 
 
 @dataclass(frozen=True)
+class Place:
+    """An address as an initial value: of a function or a variable, and bytes after its first."""
+
+    name: str
+    offset: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.name}+{self.offset}" if self.offset else self.name
+
+
+@dataclass(frozen=True)
 class Variable:
     """A variable or a parameter in memory.
 
@@ -180,7 +191,7 @@ class Variable:
         name: as the program has it.
         alignment: in bytes; 0 where none is stated.
         count: elements, None where there are none in brackets, and 0 where the launch decides.
-        values: its initial values, or the names of the functions whose addresses it begins with.
+        values: its initial values: numbers and addresses.
         is_external: whether it is declared only.
         line, column: its location.
     """
@@ -190,7 +201,7 @@ class Variable:
     name: str
     alignment: int = 0
     count: int | None = None
-    values: tuple[int | str, ...] = ()
+    values: tuple[int | Place, ...] = ()
     is_external: bool = False
     line: int = 0
     column: int = 0

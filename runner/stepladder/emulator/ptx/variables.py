@@ -112,12 +112,7 @@ class Variables:
             if variable.is_external:
                 raise StepladderError(f"variable {name} is defined in another file, and one file is run")
             size_of(variable)
-            others = [value for value in variable.values if isinstance(value, str) and value not in self.functions]
-            if others:
-                raise StepladderError(
-                    f"variable {name} begins with the address of {others[0]}: only those of functions are supported"
-                )
-            numbers = [self.functions[value] if isinstance(value, str) else value for value in variable.values]
+            numbers = [self._initial(scope, variable, value) for value in variable.values]
             scope.variables[name] = lambda fiber: _global(fiber, variable, numbers)
         elif variable.space == "local":
             size, _ = size_of(variable)
@@ -133,8 +128,22 @@ class Variables:
         else:
             raise StepladderError(f"variable {name} is in .{variable.space}, which is not supported")
 
+    def _initial(self, scope: Scope, variable: syntax.Variable, value: int | syntax.Place) -> Callable[[Fiber], int]:
+        """Returns what gives an initial value of a variable in global memory."""
+        if isinstance(value, int):
+            return lambda fiber: value
+        if value.name in self.functions:
+            return lambda fiber: self.functions[value.name] + value.offset
+        address = scope.variables.get(value.name)
+        if not callable(address) or scope.spaces[value.name] not in ("global", "const"):
+            raise StepladderError(
+                f"variable {variable.name} begins with the address of {value.name}: expected a function with a body, "
+                "or a variable of .global or .const before it"
+            )
+        return lambda fiber: address(fiber) + value.offset
 
-def _global(fiber: Fiber, variable: syntax.Variable, initial: Sequence[int]) -> int:
+
+def _global(fiber: Fiber, variable: syntax.Variable, initial: Sequence[Callable[[Fiber], int]]) -> int:
     """Returns the address of a variable in global memory, which it is given when it is first asked for."""
     machine = fiber.group.machine
     key = "ptx", variable.name
@@ -144,7 +153,7 @@ def _global(fiber: Fiber, variable: syntax.Variable, initial: Sequence[int]) -> 
         allocation.data[:] = 0
         type_ = types.find(variable.type.split(".")[-1])
         assert type_ is not None
-        numbers = np.array([number & ((1 << type_.bits) - 1) for number in initial], f"u{type_.bits // 8}")
+        numbers = np.array([value(fiber) & ((1 << type_.bits) - 1) for value in initial], f"u{type_.bits // 8}")
         allocation.data[: numbers.nbytes] = np.frombuffer(numbers.tobytes(), np.uint8)
         machine.globals[key] = allocation
     return machine.globals[key].address

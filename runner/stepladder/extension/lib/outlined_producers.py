@@ -139,22 +139,22 @@ class Producer:
         for argument, operand, numbers in _inputs(generic, loops):
             is_buffer = isinstance(operand.type, ir.MemRefType)
             values[argument] = self._value(operand, numbers, read) if is_buffer else _constant(generic, operand)
-        for op in operations_of(generic.regions[0].blocks[0]):
+
+        def value_of(operand: ir.Value) -> ir.Value:
+            return values[operand] if operand in values else _constant(generic, operand)
+
+        *body, end = operations_of(generic.regions[0].blocks[0])
+        for op in body:
             if op.name == "linalg.index":
                 loop = ir.IntegerAttr(op.attributes["dim"]).value
                 values[op.results[0]] = read(None, tuple(place[loop] for place in loops))
                 continue
-            operands = [
-                values[operand_value] if operand_value in values else _constant(generic, operand_value)
-                for operand_value in op.operands
-            ]
-            if op.name == "linalg.yield":
-                return operands[0]
+            operands = [value_of(operand) for operand in op.operands]
             width = _PAIR if any(isinstance(operand.type, ir.VectorType) for operand in operands) else None
             if width is not None:
                 operands = [repeated(operand, width) for operand in operands]
             values[op.results[0]] = _created(op, operands, width, facts)
-        raise Refusal(generic, "expected a body that ends in linalg.yield")
+        return value_of(end.operands[0])
 
 
 @dataclass

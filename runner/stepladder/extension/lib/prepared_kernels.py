@@ -212,11 +212,10 @@ class ElementsKernel:
         values = {argument: self._constant(generic, operand) for argument, operand in generic.constants.items()}
         for argument, operand in generic.operands.items():
             values[argument] = self._read(generic, operand, loops, width)
-        for inner in operations_of(generic.body):
+        *body, end = operations_of(generic.body)
+        for inner in body:
             if generic.fold is not None and inner == generic.fold.op:
                 return self._outside(generic, generic.fold.term, values)
-            if inner.name == "linalg.yield":
-                return self._outside(generic, inner.operands[0], values)
             if inner.name == "linalg.index":
                 values[inner.results[0]] = loops[ir.IntegerAttr(inner.attributes["dim"]).value]
                 continue
@@ -225,7 +224,7 @@ class ElementsKernel:
             if vector_width is not None:
                 operands = [repeated(value, vector_width) for value in operands]
             values[inner.results[0]] = created(inner, operands, vector_width)
-        raise Refusal(generic.op, "expected a body that ends in linalg.yield")
+        return self._outside(generic, end.operands[0], values)
 
     def _read(self, generic: _Generic, operand: _Operand, loops: Sequence[ir.Value], width: int) -> ir.Value:
         """Returns the elements of an operand for a vector of the result; one scalar if they are the same."""

@@ -20,7 +20,6 @@ class ExtendIntegers(Tc.Operation, name="extend_integers"):
 @transform_op(ExtendIntegers)
 def extend_integers(payload: ir.Operation, op: ExtendIntegers, rewriter: Rewriter) -> None:
     """Rewrites the contractions below `payload`; see the op."""
-    extensions: dict[ir.Value, ir.Value] = {}
     for contraction in walk(payload, "vector.contract"):
         wide = ir.VectorType(contraction.results[0].type).element_type
         for number in range(2):
@@ -28,7 +27,5 @@ def extend_integers(payload: ir.Operation, op: ExtendIntegers, rewriter: Rewrite
             type_ = ir.VectorType(operand.type)
             if not isinstance(type_.element_type, ir.IntegerType) or type_.element_type == wide:
                 continue
-            if operand not in extensions:
-                with behind(operand), contraction.location:
-                    extensions[operand] = arith.extsi(ir.VectorType.get(type_.shape, wide), operand)
-            contraction.operands[number] = extensions[operand]
+            with behind(operand), contraction.location:
+                contraction.operands[number] = arith.extsi(ir.VectorType.get(type_.shape, wide), operand)

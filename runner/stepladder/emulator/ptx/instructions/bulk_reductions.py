@@ -53,7 +53,7 @@ def reduce_tensor(site: Site) -> None:
     """Begins to combine a box with a tensor."""
     rank = site.match(r"([1-5])d")
     if rank is None:
-        raise site.error("without a number of dimensions")
+        raise site.error("without a number of dimensions: expected one of .1d, .2d, .3d, .4d, .5d")
     site.choice(("global",))
     site.choice(("shared::cta",))
     operation = site.choice(REDUCTIONS)

@@ -40,13 +40,11 @@ def emit(site: Site, type_: PtxType) -> None:
         type_: of the operands.
 
     Raises:
-        StepladderError: another type than one of 32 or 64 bits, or `mad` without `.lo` and `.hi`.
+        StepladderError: `mad` without `.lo` and `.hi`.
     """
     kind, reads = site.family.removesuffix("c"), site.family.endswith("c")
     writes = site.flag("cc")
     bits = type_.bits
-    if type_.kind not in "su" or bits not in _WIDTHS:
-        raise site.error("with these types")
     is_high = kind == "mad" and site.choice(("lo", "hi")) == "hi"
     # Of 64 bits, Python's integers represent products and sums.
     wide = object if bits == 64 else np.uint64 if type_.kind == "u" else np.int64

@@ -66,8 +66,6 @@ def _comparison(site: Site, type_: PtxType) -> Callable:
         if flushes and type_.name == "f32":
             return lambda left, right: compare(*(types.flushed(types.floats(value, type_)) for value in (left, right)))
         return lambda left, right: compare(types.floats(left, type_), types.floats(right, type_))
-    if type_.kind == "b" and name not in ("eq", "ne") and name not in _UNSIGNED:
-        raise site.error("with these types")
     number_type = PtxType(f"u{type_.bits}", "u", type_.bits) if name in _UNSIGNED else type_
     compare = _ORDERED[_UNSIGNED.get(name, name)]
     return lambda left, right: compare(types.number(left, number_type), types.number(right, number_type))
@@ -123,8 +121,6 @@ def set_(site: Site) -> None:
     target, type_ = site.types(2)
     compare = _comparison(site, type_)
     site.count(4 if combine else 3)
-    if target.count > type_.count or (type_.count > 1 and target.width != type_.width):
-        raise site.error("with these types")
 
     def execute(fiber: Fiber, op: Instruction, left: Value, right: Value, *predicates: Value) -> Value:
         holds = compare(left, right)

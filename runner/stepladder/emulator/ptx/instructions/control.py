@@ -13,9 +13,10 @@ import numpy as np
 from stepladder.emulator.core import printing, values
 from stepladder.emulator.core.fibers import Left
 from stepladder.emulator.core.host import say
-from stepladder.emulator.dialects import cf, llvm_calls
+from stepladder.emulator.dialects import cf
 from stepladder.emulator.hardware import dependent_launch, registers, synchronization
 from stepladder.emulator.hardware.warps import narrowed
+from stepladder.emulator.memory import pointers
 from stepladder.emulator.ptx import calls, syntax
 from stepladder.emulator.ptx.instructions import memory_access
 from stepladder.emulator.ptx.registry import instruction
@@ -43,7 +44,7 @@ def brx(site: Site) -> None:
     site.flag("uni")
     size = site.operands[0]
     if not isinstance(size, syntax.Number):
-        raise site.error("without a table of its targets")
+        raise site.error("without a table of its targets: expected a label of .branchtargets as second operand")
     site.emit(_check_index, [site.read(1, _INDEX)], (), {"size": size.value})
 
 
@@ -101,7 +102,7 @@ def _assertfail(fiber: Fiber, op: Instruction, *parameters: Value) -> None:
         int(fiber.first(memory_access.read(fiber, op, "local", place, type_)))
         for place, type_ in zip(parameters, (_B64, _B64, _B32, _B64))
     ]
-    message, file, function = (llvm_calls.text_at(fiber, op, number) for number in (*numbers[:2], numbers[3]))
+    message, file, function = (pointers.text_at(fiber, op, number) for number in (*numbers[:2], numbers[3]))
     cf.fail(fiber, op, message, (file, function, numbers[2]), fiber.active)
 
 
@@ -113,7 +114,7 @@ def _vprintf(fiber: Fiber, op: Instruction, text: Value, arguments: Value) -> No
     )
     for address in np.unique(texts[fiber.lanes]):
         part = narrowed(fiber, fiber.active & (texts == address))
-        form = llvm_calls.text_at(part, op, int(address))
+        form = pointers.text_at(part, op, int(address))
         columns = []
         for offset, bits, letter in printing.variadic(form):
             type_ = PtxType(f"b{bits}", "b", bits)
@@ -123,7 +124,7 @@ def _vprintf(fiber: Fiber, op: Instruction, text: Value, arguments: Value) -> No
             columns.append((numbers, bits, letter))
         for lane in part.lanes:
             format_arguments = [
-                (llvm_calls.text_at(part, op, int(numbers[lane])) if letter == "s" else numbers[lane], bits)
+                (pointers.text_at(part, op, int(numbers[lane])) if letter == "s" else numbers[lane], bits)
                 for numbers, bits, letter in columns
             ]
             say(part, printing.formatted(form, format_arguments))

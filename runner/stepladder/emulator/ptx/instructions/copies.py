@@ -157,10 +157,9 @@ def _descriptor(fiber: Fiber, op: Instruction, value: Value, lane: int) -> tma.D
 def tensor(site: Site) -> None:
     """Begins to load a box to shared memory of one block or of several, or to store one."""
     rank = site.match(r"([1-5])d")
-    if rank is None:
-        raise site.error("without a number of dimensions")
-    if site.match(r"im2col.*|tile::.*"):
-        raise site.error("of this mode: expected .tile")
+    assert rank is not None  # by the table of forms
+    if mode := site.match(r"im2col.*|tile::.*"):
+        raise site.error(f"with .{mode[0]}: expected .tile")
     spaces = site.choice((*_TO_SHARED, "global")), site.choice((*_TO_SHARED, "global"))
     site.flag("tile")
     has_hint = site.flag("L2::cache_hint")
@@ -286,8 +285,6 @@ def bulk(site: Site) -> None:
         return
     site.choice(("mbarrier::complete_tx::bytes",))
     if source_space != "global":
-        if target_space != "shared::cluster" or has_hint:
-            raise site.error("with these spaces and hints")
         site.count(4)
         move_to_block(site, np.dtype(np.uint8), None)
         return

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from stepladder.emulator.core.values import Value
     from stepladder.emulator.ptx.site import Site
 
-_ARITHMETIC = ("f16", "f32", "f64", "bf16")
 _DIRECTED = ("rz", "rm", "rp")
 _each_fma = np.vectorize(exact_fma, otypes=[np.float64])
 
@@ -36,20 +35,13 @@ def emit(site: Site, function: Callable, type_: PtxType, operands: int, *, keeps
     """Emits the computation of floating-point values of a type from others, rounded to nearest.
 
     Args:
-        site: the instruction, with its modifiers `ftz`, `sat`, `relu` and `rn`.
+        site: the instruction, with its modifiers `ftz`, `sat`, `relu` and `rn`; the tables of forms have checked it.
         function: of arrays or NumPy's scalars.
         type_: of operands and the result.
         operands: how many are read.
         keeps_nan: whether a NaN is the operand's own, as of `abs`, and not the canonical one.
-
-    Raises:
-        StepladderError: a type or a rounding that the instruction does not have.
     """
     site.count(1 + operands)
-    if type_.name not in _ARITHMETIC:
-        raise site.error("with these types")
-    if site.flag(*_DIRECTED):
-        raise site.error("with this rounding: expected .rn")
     site.flag("rn")
     flushes, saturates, clamps = site.flag("ftz"), site.flag("sat"), site.flag("relu")
 
@@ -92,13 +84,8 @@ def _element(type_: PtxType) -> PtxType:
 @instruction("add", "sub", "mul", "mad", "div", "rem", "min", "max", "neg", "abs", is_pure=True)
 def arithmetic(site: Site) -> None:
     """Arithmetic of integers and of floating-point numbers."""
-    types_ = site.types()
-    if len(types_) != 1:
-        raise site.error("with these types")
-    type_ = types_[0]
+    type_ = site.type()
     if type_.kind in "sub" and type_.count == 1:
-        if type_.bits < 16:
-            raise site.error("with these types")
         if "cc" in site.rest and site.family in ("add", "sub", "mad"):
             carries.emit(site, type_)
             return
@@ -107,8 +94,6 @@ def arithmetic(site: Site) -> None:
     if type_.kind in "su":
         integers.pairs(site, type_)
         return
-    if type_.kind != "f" or site.family == "rem":
-        raise site.error("with these types")
     match site.family:
         case "mad":
             _fused(site, type_)

@@ -74,14 +74,9 @@ def multiply(site: Site, type_: PtxType) -> None:
     Args:
         site: the instruction.
         type_: of the factors.
-
-    Raises:
-        StepladderError: `.wide` of 64 bits.
     """
     part = site.choice(("lo", "hi", "wide"))
     width = 2 * type_.bits if part == "wide" else type_.bits
-    if part == "wide" and type_.bits == 64:
-        raise site.error("with these types")
     saturates = site.family == "mad" and part == "hi" and type_.name == "s32" and site.flag("sat")
     product = _low if part == "lo" else _high(type_) if part == "hi" else _wide(type_)
     if site.family != "mad":
@@ -206,13 +201,8 @@ def pairs(site: Site, type_: PtxType) -> None:
     Args:
         site: the instruction.
         type_: `u16x2` or `s16x2`.
-
-    Raises:
-        StepladderError: another instruction, which PTX does not have for pairs, or another type.
     """
-    function = _OF_PAIRS.get(site.family)
-    if function is None or type_.kind not in "su" or type_.width != _B32.bits:
-        raise site.error("with these types")
+    function = _OF_PAIRS[site.family]
     half = PtxType(type_.name, type_.kind, type_.bits)
     clamps = type_.kind == "s" and site.family != "add" and site.flag("relu")
 
@@ -271,8 +261,6 @@ def logic(site: Site) -> None:
             [site.write(0, 1)],
         )
         return
-    if type_.kind != "b":
-        raise site.error("with these types")
     emit(site, _LOGIC[site.family], [type_, type_], type_.bits)
 
 

@@ -42,7 +42,7 @@ def move_matrices(site: Site) -> None:
     is_transposed = site.flag("trans")
     site.choice(("shared", "shared::cta"), "")
     if site.type("b", (16,)).count != 1:
-        raise site.error("with these types")
+        raise site.error("with .b16x2: expected .b16")
     site.count(2)
     loads = site.family.startswith("ld")
     registers = site.elements(0 if loads else 1)
@@ -210,17 +210,22 @@ def _form_of_mma(site: Site, *, is_sparse: bool) -> tuple[tuple[int, int, int], 
     if narrow:
         operand_types[1:1] = narrow
     if shape is None or len(operand_types) != 4:
-        raise site.error("with these types")
+        names = ", ".join(f".{type_.name}" for type_ in operand_types) or "none"
+        raise site.error(f"with the types {names}: expected a shape, then the types of D, A, B and C")
     d, a, b, c = operand_types
     if saturates and d.name != "s32":
         raise site.error("with .satfinite: only sums of .s32 have it")
     rows, columns, k = (int(number) for number in shape.groups())
     kind, other = (_ALIKE.get(type_.name, type_.name) for type_ in (a, b))
     shapes = _SPARSE_SHAPES if is_sparse else _SHAPES
-    if (rows, columns, k) not in shapes.get(kind, ()) or kind != other or d.name != c.name:
-        raise site.error("of this shape and these types")
-    if d.name not in _SUMS.get(kind, ("f32",)):
-        raise site.error("of this shape and these types")
+    if kind != other or d.name != c.name:
+        raise site.error("with these types: expected one type of A and B, and one of C and D")
+    if (rows, columns, k) not in shapes.get(kind, ()):
+        names = ", ".join(f"m{m}n{n}k{k}" for m, n, k in shapes.get(kind, ())) or "another type"
+        raise site.error(f"of this shape and .{a.name}: expected one of {names}")
+    sums = _SUMS.get(kind, ("f32",))
+    if d.name not in sums:
+        raise site.error(f"with sums of .{d.name}: expected .{' or .'.join(sums)}")
     return (rows, columns, k), (a, b, c), saturates
 
 
@@ -248,7 +253,7 @@ def _register_counts(rows: int, columns: int, k: int, a: PtxType, c: PtxType) ->
 def _attributes(site: Site, operand: str, type_: PtxType) -> dict:
     shape = site.match(r"m(\d+)n(\d+)k(\d+)")
     if shape is None:
-        raise site.error("without a shape")
+        raise site.error("without a shape: expected one such as .m16n16k16")
     m, n, k = (int(number) for number in shape.groups())
     return {"m": m, "n": n, "k": k, "eltype": f"<{type_.name}>", "frag": f"<{operand}>"}
 
@@ -332,7 +337,7 @@ def wmma(site: Site) -> None:
         else (operand_types[0], types.find("f16"), types.find("f16"), operand_types[-1])
     )
     if a is None or b is None or d.name not in ("f16", "f32", "f64", "s32") or a.name != b.name:
-        raise site.error("with these types")
+        raise site.error("with these types: expected sums of .f16, .f32, .f64 or .s32, and one type of A and B")
     attributes = _attributes(site, "c", c)
     attributes |= {
         "eltypeA": f"<{a.name}>",
@@ -342,9 +347,9 @@ def wmma(site: Site) -> None:
         nvvm_wmma.SATURATES: saturates,
     }
     if saturates and d.kind == "f":
-        raise site.error("with .satfinite")
+        raise site.error("with .satfinite: only sums of .s32 have it")
     if c.name != d.name:
-        raise site.error("with these types")
+        raise site.error(f"with C of .{c.name} and D of .{d.name}: expected one type")
     site.count(4)
     parts = [site.elements(number) for number in (1, 2, 3)]
     kinds = [type_ for part, type_ in zip(parts, (a, b, c)) for _ in part]

@@ -112,7 +112,7 @@ def arrive(site: Site) -> None:
     base, offset = site.address(1 if gives else 0)
     numbers = [site.read(number, _B32) for number in range(1 + gives, count)]
     if kind and not numbers:
-        raise site.error("without a number")
+        raise site.error(f"without a number, that of .{kind}, as last operand")
     token = gives and str(site.operands[0]) != "_"
     if token and "shared::cluster" in site.statement.opcode:
         raise site.error("with a token: an arrival at another block has none, and _ in its place")

@@ -74,7 +74,7 @@ def _unpack(site: Site, type_: PtxType, target: syntax.Vector, source: syntax.Op
         return parts if count > 1 else parts[0]
 
     if width not in (8, 16, 32) or count * width != type_.width:
-        raise site.error("with these types")
+        raise site.error(f"with {count} parts: expected parts of 8, 16 or 32 bits, {type_.width} in all")
     site.emit(execute, [site.read(source, type_)], [site.write(element, part.width) for element in target.elements])
 
 
@@ -93,7 +93,7 @@ def _pack(site: Site, type_: PtxType, target: syntax.Operand, source: syntax.Vec
         return types.stored(packed, type_.width)
 
     if width not in (8, 16, 32) or count * width != type_.width:
-        raise site.error("with these types")
+        raise site.error(f"with {count} parts: expected parts of 8, 16 or 32 bits, {type_.width} in all")
     site.emit(execute, [site.read(element, part) for element in source.elements], [site.write(target, type_.width)])
 
 
@@ -166,8 +166,6 @@ def cvt(site: Site) -> None:
         return types.extended(convert(value), target, wide)
 
     source_slot = site.read(1, PtxType(f"b{source.width}", "b", source.width), wider=True)
-    if width == 8 and target.kind == "f":
-        raise site.error("with these types")
     site.emit(widened if wide != width else execute, [source_slot], [site.write(0, width, wider=True)])
 
 
@@ -299,8 +297,6 @@ def _rounded(mode: str, number: np.ndarray, target: PtxType) -> np.ndarray:
 
 def _packed(site: Site, source: PtxType, target: PtxType, convert: Callable) -> None:
     """Emits a conversion of two values to one register; the first operand is its upper half."""
-    if target.count != 2 or source.name != "f32":
-        raise site.error("with these types")
     half = target.bits
     single = PtxType(target.name, "f", half)
 

@@ -83,7 +83,7 @@ def _form(site: Site) -> _Form:
     of_bits = [match[0] for match in (site.match("b1"), site.match("b1")) if match]
     type_names = [*(type_.name for type_ in site.types()), *of_bits]
     if shape is None or len(type_names) != 3:
-        raise site.error("without a shape and three types")
+        raise site.error("without a shape and three types: expected a shape, then the types of D, A and B")
     rows, columns, k = (int(number) for number in shape.groups())
     sums_type, a, b = type_names
     if saturates and sums_type != "s32":
@@ -92,7 +92,7 @@ def _form(site: Site) -> _Form:
         site.choice(("and",))
         site.choice(("popc",))
     if sums_type not in _SUMS:
-        raise site.error("of this shape and these types")
+        raise site.error(f"with sums of .{sums_type}: expected one of .{', .'.join(_SUMS)}")
     registers = site.elements(0)
     if len(registers) != columns // (4 if sums_type == "f16" else 2):
         raise site.error(f"with {len(registers)} registers for its sums")
@@ -115,7 +115,7 @@ def _form(site: Site) -> _Form:
         is_sparse,
     )
     if not nvvm_wgmma.is_known(product):
-        raise site.error("of this shape and these types")
+        raise site.error("of this shape and these types: PTX has no such product")
     return _Form(product, registers, held_a, scale, _selector(site, a, k) if is_sparse else 0)
 
 

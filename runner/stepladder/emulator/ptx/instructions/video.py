@@ -61,7 +61,7 @@ def side_by_side(site: Site) -> None:
         target, first, second = site.types(3)
     saturates, adds = site.flag("sat"), site.flag("add")
     if any(type_.bits != 32 or type_.kind not in "su" for type_ in (target, first, second)):
-        raise site.error("with these types")
+        raise site.error("with these types: expected .u32 or .s32 for each")
     site.count(4)
     signed = target.kind == "s"
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)

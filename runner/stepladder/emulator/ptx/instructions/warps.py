@@ -111,9 +111,7 @@ def redux(site: Site) -> None:
     kind = site.choice(("add", "min", "max", "and", "or", "xor"))
     type_ = site.type("busf", (32,))
     site.count(3)
-    name = _REDUCTIONS.get(kind) or _REDUCTIONS.get((kind, type_.kind))
-    if name is None or (type_.kind == "f" and kind not in ("min", "max")):
-        raise site.error("with these types")
+    name = _REDUCTIONS.get(kind) or _REDUCTIONS[kind, type_.kind]
 
     def execute(fiber: Fiber, op: Instruction, value: Value, members: Value) -> Value:
         members_met = nvvm_votes.meet(fiber, op, members)

@@ -305,7 +305,7 @@ def compute_body(
         results: which are computed; all if None.
 
     Raises:
-        Refusal: the body takes a value that is no constant from outside, or does not end in `linalg.yield`.
+        Refusal: the body takes a value that is no constant from outside.
     """
     needed_values = _needed(op, results)
     values = dict(arguments)
@@ -318,14 +318,13 @@ def compute_body(
             raise Refusal(op, "the body captures a value that is not a constant")
         return create_scalar_op(source, [], width)
 
-    for inner in operations_of(op.regions[0].blocks[0]):
-        if inner.name == "linalg.yield":
-            numbers = range(len(inner.operands)) if results is None else results
-            return [value_of(inner.operands[number]) for number in numbers]
+    *body, end = operations_of(op.regions[0].blocks[0])
+    for inner in body:
         if inner.results[0] in needed_values:
             operands = [value_of(operand) for operand in inner.operands]
             values[inner.results[0]] = create_scalar_op(inner, operands, width)
-    raise Refusal(op, "expected a body that ends in linalg.yield")
+    numbers = range(len(end.operands)) if results is None else results
+    return [value_of(end.operands[number]) for number in numbers]
 
 
 def _widened(type_: ir.Type, width: int | None) -> ir.Type:

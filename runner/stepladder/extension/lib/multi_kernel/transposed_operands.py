@@ -106,14 +106,17 @@ def _refined(one: Sequence[int], other: Sequence[int]) -> list[int] | None:
 
 
 def _parts(sizes: Sequence[int], extents: Sequence[int]) -> list[list[int]] | None:
-    """Returns the numbers of the extents that each of some axes consists of; None where they do not divide so."""
+    """Returns the numbers of the extents, of as many elements, that each of some axes consists of; None where they do
+    not divide so."""
     numbers: list[list[int]] = []
     place = 0
     for size in sizes:
+        if place == len(extents):  # the axes that are left have one element
+            return None
         part = [place]
-        while part[-1] < len(extents) - 1 and math.prod(extents[number] for number in part) < size:
+        while math.prod(extents[number] for number in part) < size:
             part.append(part[-1] + 1)
-        if place >= len(extents) or math.prod(extents[number] for number in part) != size:
+        if math.prod(extents[number] for number in part) != size:
             return None
         numbers.append(part)
         place = part[-1] + 1
