@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
@@ -46,13 +46,14 @@ def _is_of_positions(op: ir.Operation, known: Mapping[ir.Operation, bool]) -> bo
     return all(source is not None and (source in inner or known.get(source, False)) for source in sources)
 
 
-def is_cheap(generic: ir.Operation) -> bool:
+def is_cheap(generic: ir.Operation, others: Collection[str] = ()) -> bool:
     """Returns whether a `linalg.generic` has no reduction, and an element of it takes less time than a load.
 
     Args:
         generic: the op.
+        others: names of ops that its body may have beside those of the least time.
     """
-    return is_parallel(generic) and all(item.name in _CHEAP for item in walk(generic)[1:])
+    return is_parallel(generic) and all(item.name in _CHEAP or item.name in others for item in walk(generic)[1:])
 
 
 def is_parallel(generic: ir.Operation) -> bool:
