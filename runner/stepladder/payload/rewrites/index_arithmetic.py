@@ -62,6 +62,8 @@ def _is_index(value: ir.Value) -> bool:
 
 def _copy(inner: ir.Operation, values: dict[ir.Value, ir.Value], ranges: dict[ir.Value, _Range]) -> None:
     """Creates a copy of an op, on i32 in place of indices."""
+    if any(map(_is_index, inner.operands)) and not inner.name.startswith("arith."):
+        raise Unknown  # an element at an index
     operands = [values.get(operand, operand) for operand in inner.operands]
     result = inner.results[0] if len(inner.results) else None
     i32 = ir.IntegerType.get_signless(32)
