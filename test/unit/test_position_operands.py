@@ -185,3 +185,25 @@ def test_a_mask_before_a_softmax_is_computed_by_its_kernel() -> None:
     assert isinstance(compiled, stepladder.Function)
     assert not compiled.manifest.of_kind("constant")
     assert len(compiled.manifest.launches) == 2
+
+
+def test_a_mask_on_a_buffer_that_the_product_is_added_to() -> None:
+    a, b, c = (item.replace("tensor", "memref") for item in (A, B, C))
+    text = f"""func.func @f(%a: {a}, %b: {b}, %c: {c}) {{
+  {LOW}
+  linalg.matmul ins(%a, %b : {a}, {b}) outs(%c : {c})
+  linalg.generic {{indexing_maps = [{IDENTITY}], iterator_types = ["parallel", "parallel"]}} outs(%c : {c}) {{
+  ^bb0(%x: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %keep = arith.cmpi sge, %i, %j : index
+    %s = arith.select %keep, %x, %low : f32
+    linalg.yield %s : f32
+  }}
+  return
+}}"""
+    compiled = stepladder.compile(text, device="emulator", target="sm_80")
+    x, y, z = small(24, 32), small(32, 40), small(24, 40, dtype=np.float32)
+    wanted = np.where(ROWS >= COLUMNS, x.astype(np.float32) @ y.astype(np.float32) + z, -1e4)
+    np.testing.assert_array_equal(compiled(x, y, z), wanted)
+    assert not isinstance(compiled, stepladder.Function) or len(compiled.manifest.launches) == 1

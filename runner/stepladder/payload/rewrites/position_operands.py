@@ -32,10 +32,13 @@ def replace(function: ir.Operation) -> None:
     Args:
         function: on tensors inside; it is changed where such an op reads a product, at the position of each element,
             and the function returns what it makes, maybe after other elementwise ops. A private one, such as a stage of
-            another, stays: the other has its constants.
+            another, stays: the other has its constants. So do ops that read an argument whose memory a result takes:
+            they write only the elements in ranges of indices.
     """
-    if len(function.regions[0].blocks) != 1 or donated(function) or "sym_visibility" in function.attributes:
+    if len(function.regions[0].blocks) != 1 or "sym_visibility" in function.attributes:
         return
+    arguments = function.regions[0].blocks[0].arguments
+    replaced: set[ir.Value] = {arguments[number] for number in donated(function)}
     ops = [op.operation for op in function.regions[0].blocks[0].operations]
     products: set[ir.Value] = {value for op in ops if is_contraction(op) for value in op.results}
     if not products:
@@ -46,10 +49,10 @@ def replace(function: ir.Operation) -> None:
     for op in ops:
         if op.name in TENSOR_VIEWS and op.operands[0] in products:
             products.add(op.results[0])
-        if not _is_elementwise(op) or not any(_is_read_in_place(op, place, products) for place in _inputs(op)):
+        if not _is_elementwise(op) or not any(_is_read_in_place(op, value, products) for value in op.operands):
             continue
         result = op.results[0]
-        if _leaves(result):
+        if _leaves(result) and replaced.isdisjoint(op.operands):
             result = _replaced(op, known, vectors, function)
         products.add(result)
     for op in reversed(made):
@@ -74,10 +77,6 @@ def _size(value: ir.Value) -> int:
     return math.prod(value.type.shape) if isinstance(value.type, ir.RankedTensorType) else 1
 
 
-def _inputs(op: ir.Operation) -> range:
-    return range(len(op.operands) - 1)
-
-
 def _is_elementwise(op: ir.Operation) -> bool:
     """Returns whether an op is a `linalg.generic` that computes each element of one static tensor once."""
     if op.name != _GENERIC or len(op.results) != 1 or not ir.ShapedType(op.results[0].type).has_static_shape:
@@ -86,9 +85,8 @@ def _is_elementwise(op: ir.Operation) -> bool:
     return map_ == ir.AffineMap.get_identity(map_.n_dims)
 
 
-def _is_read_in_place(op: ir.Operation, place: int, products: set[ir.Value]) -> bool:
-    """Returns whether an operand is a product, of which each element is read once."""
-    value = op.operands[place]
+def _is_read_in_place(op: ir.Operation, value: ir.Value, products: set[ir.Value]) -> bool:
+    """Returns whether an operand, which the op may write over, is a product of which each element is read once."""
     return value in products and _size(value) == _size(op.results[0])
 
 
