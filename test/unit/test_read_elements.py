@@ -56,3 +56,23 @@ def test_an_epilogue_extracts_elements(
     np.testing.assert_array_equal(compiled(a, b, s), a.astype(np.float32) @ b.astype(np.float32) * factors)
     is_function = isinstance(compiled, stepladder.Function)
     assert (len(compiled.manifest.launches) if is_function else 1) == launches
+
+
+def test_a_reduction_extracts_elements_itself() -> None:
+    """Losses are sums of elements at the places of the classes."""
+    text = """func.func @f(%x: tensor<6x8xf32>, %n: tensor<6xi32>) -> tensor<f32> {
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}
+      ins(%n : tensor<6xi32>) outs(%zero : tensor<f32>) {
+  ^bb0(%place: i32, %sum: f32):
+    %i = linalg.index 0 : index
+    %j = arith.index_cast %place : i32 to index
+    %v = tensor.extract %x[%i, %j] : tensor<6x8xf32>
+    %s = arith.addf %sum, %v : f32
+    linalg.yield %s : f32
+  } -> tensor<f32>
+  return %r : tensor<f32>
+}"""
+    compiled = stepladder.compile(text, device="emulator", target="sm_80")
+    x, places = small(6, 8, dtype=np.float32), np.array([3, 0, 7, 7, 2, 1], np.int32)
+    assert compiled(x, places) == x[np.arange(6), places].sum()

@@ -28,16 +28,18 @@ def replace(function: ir.Operation) -> None:
         if len(op.results) != 1 or not ir.ShapedType(op.results[0].type).has_static_shape:
             continue
         sizes = _sizes(op)
+        if sizes is None:
+            continue
         found = [(item, axes) for item in walk(op, _EXTRACT) if (axes := _axes(item, op, sizes)) is not None]
-        if sizes and found:
+        if found:
             _read(op, found)
 
 
-def _sizes(op: ir.Operation) -> list[int]:
+def _sizes(op: ir.Operation) -> list[int] | None:
     """Returns the iterations of the loops of an op whose result each loop runs along once; none for another."""
     map_ = indexing_maps(op)[-1]
     is_plain = map_ == ir.AffineMap.get_identity(map_.n_dims)
-    return list(ir.RankedTensorType(op.results[0].type).shape) if is_plain else []
+    return list(ir.RankedTensorType(op.results[0].type).shape) if is_plain else None
 
 
 def _axes(extract: ir.Operation, op: ir.Operation, sizes: Sequence[int]) -> list[int | None] | None:
