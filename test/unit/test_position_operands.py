@@ -18,7 +18,7 @@ LOW = "%low = arith.constant -1.0e4 : f32"
 
 def text_of(body: str, arguments: str = "", then: str = "") -> str:
     """Returns a product, an elementwise op on it of which `body` selects an element or `%low` by `%keep`, and more."""
-    return f"""func.func @f(%a: {A}, %b: {B}{arguments}) -> {C} {{
+    return f"""func.func public @f(%a: {A}, %b: {B}{arguments}) -> {C} {{
   %z = arith.constant dense<0.0> : {C}
   %e = tensor.empty() : {C}
   {LOW}

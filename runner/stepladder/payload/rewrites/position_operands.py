@@ -35,7 +35,7 @@ def replace(function: ir.Operation) -> None:
             another, stays: the other has its constants. So do ops that read an argument whose memory a result takes:
             they write only the elements in ranges of indices.
     """
-    if len(function.regions[0].blocks) != 1 or "sym_visibility" in function.attributes:
+    if len(function.regions[0].blocks) != 1 or str(function.attributes.get("sym_visibility")) == '"private"':
         return
     arguments = function.regions[0].blocks[0].arguments
     replaced: set[ir.Value] = {arguments[number] for number in donated(function)}
