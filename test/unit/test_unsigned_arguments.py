@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import numpy as np
 import pytest
 
 import stepladder
 from small_integers import small
+from stepladder.mlir.bindings import PREFIX
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
@@ -94,3 +97,20 @@ def test_a_function_of_several_kernels_takes_bytes_in_a_view_and_an_insertion() 
     np.testing.assert_array_equal(t, np.maximum(BYTES.view(np.int8), 0))
     with pytest.raises(stepladder.StepladderError, match="argument 'argument 2' has elements of uint8"):
         compiled(q, BYTES, BYTES)
+
+
+@pytest.mark.skipif(importlib.util.find_spec(f"{PREFIX}.dialects.torch") is None, reason="needs torch-mlir")
+def test_bytes_that_stablehlo_converts() -> None:
+    """The lowering extends unsigned numbers as signed ones, and masks them."""
+    text = """func.func @main(%q: tensor<16x32xui8>, %w: tensor<32x24xi8>) -> tensor<16x24xi32> {
+  %0 = stablehlo.convert %q : (tensor<16x32xui8>) -> tensor<16x32xi32>
+  %1 = stablehlo.convert %w : (tensor<32x24xi8>) -> tensor<32x24xi32>
+  %2 = stablehlo.dot_general %0, %1, contracting_dims = [1] x [0]
+    : (tensor<16x32xi32>, tensor<32x24xi32>) -> tensor<16x24xi32>
+  return %2 : tensor<16x24xi32>
+}"""
+    compiled = stepladder.compile(text, device="emulator", target="sm_90a")
+    q, w = np.ascontiguousarray(BYTES[:32, :16].T), BYTES.view(np.int8)
+    np.testing.assert_array_equal(compiled(q, w), q.astype(np.int32) @ w.astype(np.int32))
+    with pytest.raises(stepladder.StepladderError, match="argument 'argument 1' has elements of uint8"):
+        compiled(q, BYTES)

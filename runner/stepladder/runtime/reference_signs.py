@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stepladder.runtime.reference import Generic, Insert, Operation, Program, Reshape, Slice
+from stepladder.runtime.reference import Constant, Generic, Insert, Instruction, Operation, Program, Reshape, Slice
 from stepladder.runtime.reference_operations import GATHER
 
 _SIGNED = frozenset(
@@ -28,15 +28,24 @@ def without_sign(program: Program) -> frozenset[int]:
     return frozenset(
         number
         for number, item in enumerate(program.arguments)
-        if item.type in ("i8", "i16", "i32", "i64") and not _reads_sign(program, item.value)
+        if item.type in ("i8", "i16", "i32", "i64") and not _reads_sign(program, item.value, item.type)
     )
 
 
-def _reads_sign(program: Program, value: int) -> bool:
-    """Returns whether an op reads the sign of elements of a value of a program."""
-    bits = {value}
+def _reads_sign(program: Program, value: int, type_: str) -> bool:
+    """Returns whether an op reads the sign of elements of a value of a program.
+
+    StableHLO has no extension of unsigned numbers: their signed extension is masked, so that the sign does not matter.
+    """
+    bits, masks = {value}, set[int]()
     for item in program.instructions:
         match item:
+            case Constant() if item.number == 2 ** int(type_[1:]) - 1:
+                masks.add(item.result)
+            case Generic() if _is_extension(item, bits):
+                readers = [other for other in program.instructions if _takes(other, item.results[0])]
+                if not all(_masks(reader, masks) for reader in readers) or item.results[0] in _results(program):
+                    return True
             case Reshape() | Slice():
                 bits |= {item.result} if item.source in bits else set()
             case Insert():
@@ -48,6 +57,35 @@ def _reads_sign(program: Program, value: int) -> bool:
                     return True
                 bits |= {result for result, yielded in zip(item.results, item.yields) if yielded in own}
     return False
+
+
+def _is_extension(generic: Generic, bits: set[int]) -> bool:
+    """Returns whether an op extends the elements of a value as signed numbers, and does no more."""
+    return [op.name for op in generic.body] == ["arith.extsi"] and generic.inputs[0] in bits
+
+
+def _takes(item: Instruction, value: int) -> bool:
+    """Returns whether an instruction reads a value, as a whole or in its body."""
+    match item:
+        case Reshape() | Slice():
+            return item.source == value
+        case Insert():
+            return value in (item.source, item.target)
+        case Generic():
+            return value in (*item.inputs, *item.outputs) or any(value in op.operands for op in item.body)
+    return False
+
+
+def _masks(item: Instruction, masks: set[int]) -> bool:
+    """Returns whether an instruction keeps the low bits of the elements of its operand, and does no more."""
+    if not isinstance(item, Generic) or [op.name for op in item.body] != ["arith.andi"]:
+        return False
+    operands = set(item.body[0].operands)
+    return item.arguments[0] in operands and not operands.isdisjoint(masks)
+
+
+def _results(program: Program) -> set[int]:
+    return {value for _, value in program.outputs()}
 
 
 def _read_sign(generic: Generic, own: set[int], bits: set[int]) -> Iterator[bool]:
