@@ -384,3 +384,60 @@ func.func private @masked_scores_matmul_0(%arg0: tensor<8x8xf32>, %arg1: tensor<
   %0 = linalg.add ins(%arg0, %arg1 : tensor<8x8xf32>, tensor<8x8xf32>) outs(%arg0 : tensor<8x8xf32>) -> tensor<8x8xf32>
   return %0 : tensor<8x8xf32>
 }
+
+// -----
+
+// Differences from the mean of a column, which two ops read, are computed by both, and so is the mean from its sum.
+// CHECK-LABEL: func.func @columns(
+// CHECK: [[sums:%.+]] = linalg.generic {{.*}}"reduction", "parallel"{{.*}} ins(%arg0 : tensor<32x8xf32>)
+// CHECK: [[squares:%.+]] = linalg.generic {{.*}}"reduction", "parallel"{{.*}} ins(%arg0, [[sums]] :
+// CHECK: arith.divf
+// CHECK: arith.subf
+// CHECK: arith.mulf
+// CHECK: [[result:%.+]] = linalg.generic {{.*}}"parallel", "parallel"{{.*}} ins(%arg0, [[sums]] :
+// CHECK: arith.divf
+// CHECK: arith.subf
+// CHECK-NOT: linalg.generic
+// CHECK: return [[squares]], [[result]]
+#map = affine_map<(i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+#vector = affine_map<(j) -> (j)>
+func.func @columns(%arg0: tensor<32x8xf32>) -> (tensor<8xf32>, tensor<32x8xf32>) attributes {has_stages} {
+  %zero = arith.constant 0.0 : f32
+  %count = arith.constant 32.0 : f32
+  %0 = tensor.empty() : tensor<8xf32>
+  %1 = tensor.empty() : tensor<32x8xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%0 : tensor<8xf32>) -> tensor<8xf32>
+  %sums = linalg.generic {indexing_maps = [#map, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%arg0 : tensor<32x8xf32>) outs(%zeros : tensor<8xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    %s = arith.addf %x, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  %mean = linalg.generic {indexing_maps = [#vector, #vector], iterator_types = ["parallel"]}
+      ins(%sums : tensor<8xf32>) outs(%0 : tensor<8xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    %m = arith.divf %x, %count : f32
+    linalg.yield %m : f32
+  } -> tensor<8xf32>
+  %difference = linalg.generic {indexing_maps = [#map, #column, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%arg0, %mean : tensor<32x8xf32>, tensor<8xf32>) outs(%1 : tensor<32x8xf32>) {
+  ^bb0(%x: f32, %m: f32, %out: f32):
+    %d = arith.subf %x, %m : f32
+    linalg.yield %d : f32
+  } -> tensor<32x8xf32>
+  %squares = linalg.generic {indexing_maps = [#map, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%difference : tensor<32x8xf32>) outs(%zeros : tensor<8xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    %q = arith.mulf %x, %x : f32
+    %s = arith.addf %q, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  %result = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+      ins(%difference : tensor<32x8xf32>) outs(%1 : tensor<32x8xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    %y = math.exp %x : f32
+    linalg.yield %y : f32
+  } -> tensor<32x8xf32>
+  return %squares, %result : tensor<8xf32>, tensor<32x8xf32>
+}

@@ -316,7 +316,7 @@ REFUSED = {
     "index": (
         changed(
             "%r = arith.addf %x0, %x1 : f32",
-            "%i = linalg.index 0 : index\n %j = arith.index_cast %i : index to i32\n"
+            "%i = linalg.index 0 : index\n %k = arith.shli %i, %i : index\n %j = arith.index_cast %k : index to i32\n"
             " %f = arith.sitofp %j : i32 to f32\n %r = arith.addf %x0, %f : f32",
         ),
         "'linalg.index' in linalg.generic",

@@ -1,11 +1,13 @@
 """Ops of torch-mlir's dialect `tm_tensor`, as `torch_mlir.fx` writes them: sorts, running sums, writes by indices."""
 
 import importlib.util
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import stepladder
+from stepladder.cli.main import main
 from stepladder.mlir.bindings import PREFIX
 from stepladder.payload import stablehlo
 from stepladder.runtime.errors import StepladderError
@@ -144,7 +146,40 @@ SCATTER = """func.func @f(%x: tensor<?xi64>, %n: tensor<4xi64>, %at: tensor<4x1x
 )
 def test_refused(text: str, message: str, accepted: str) -> None:
     with pytest.raises(StepladderError) as error:
-        stablehlo.lowered(text, "payload.mlir")
+        stablehlo.lowered(text, "payload.mlir", is_bound=True)
     assert message in error.value.message and "StableHLO" not in error.value.message
     assert str(error.value.location).startswith("payload.mlir:")
     assert accepted in "".join(error.value.notes)
+
+
+UPDATES = """func.func @f(%x: tensor<9xi64>, %n: tensor<?xi64>, %at: tensor<?xi64>) -> tensor<9xi64> {
+  %c0 = arith.constant 0 : index
+  %count = tensor.dim %at, %c0 : tensor<?xi64>
+  %places = tensor.expand_shape %at [[0, 1]] output_shape [%count, 1] : tensor<?xi64> into tensor<?x1xi64>
+  %0 = tm_tensor.scatter {dimension_map = array<i64: 0>} unique_indices(false)
+      ins(%n, %places : tensor<?xi64>, tensor<?x1xi64>) outs(%x : tensor<9xi64>) {
+  ^bb0(%update: i64, %old: i64):
+    %s = arith.addi %old, %update : i64
+    tm_tensor.yield %s : i64
+  } -> tensor<9xi64>
+  return %0 : tensor<9xi64>
+}
+"""
+
+
+def test_a_scatter_has_as_many_updates_as_a_call_passes() -> None:
+    compiled = stepladder.compile(UPDATES, device="emulator", target="sm_80")
+    x = np.arange(9)
+    for places in ([2, 5, 2], [0]):
+        updates = np.arange(len(places)) + 100
+        wanted = x.copy()
+        np.add.at(wanted, places, updates)
+        np.testing.assert_array_equal(compiled(x, updates, np.array(places)), wanted)
+
+
+def test_a_scatter_without_the_sizes_of_its_arguments_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "scatter.mlir"
+    path.write_text(UPDATES)
+    command = ["compile", str(path), "--target", "sm_80", "-o", str(tmp_path / "scatter.bundle")]
+    assert main([*command, "--bind", "arg1.0=3", "--bind", "arg2.0=3"]) == 0
+    assert main(command) != 0

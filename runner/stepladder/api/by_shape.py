@@ -12,7 +12,7 @@ from stepladder.api.function import Function
 from stepladder.api.kernel import Kernel
 from stepladder.api.kernel_cache import KernelCache
 from stepladder.api.options import plain
-from stepladder.api.views import View, view_of
+from stepladder.api.views import View, as_signed, view_of
 from stepladder.runtime.problem import LARGEST_SIZE
 
 Shape = tuple[int, ...]
@@ -104,7 +104,7 @@ class ByShape:
     def _new(self, arrays: Sequence[object], key: object) -> Kernel | Function:
         if len(arrays) != len(self.arguments):
             raise ArgumentError(f"{len(arrays)} arrays were passed, and the function takes {len(self.arguments)}")
-        views = [view_of(item.name, array, None) for item, array in zip(self.arguments, arrays)]
+        views = [view_of(item.name, as_signed(array), None) for item, array in zip(self.arguments, arrays)]
         for item, view in zip(self.arguments, views):
             item.check(view)
         with self._kernels.only_one(key):

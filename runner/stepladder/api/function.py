@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -20,6 +21,7 @@ from stepladder.api.signature import Parameter, Signature, bytes_of
 from stepladder.api.views import View, check_on_host, row_major, view_of
 from stepladder.runtime.bundle import FunctionBuffer, FunctionBundle, FunctionManifest
 from stepladder.runtime.errors import FAILED, StepladderError
+from stepladder.runtime.reference_signs import without_sign
 
 if TYPE_CHECKING:
     from stepladder.api.gpu_functions import PreparedFunction
@@ -59,7 +61,11 @@ class Function:
         self._built = built
         self._bundle = bundle = built.bundle
         self.device = device
-        self.inputs = tuple(_parameter(item) for _, item in bundle.manifest.of_kind("argument"))
+        unsigned = without_sign(bundle.reference)
+        self.inputs = tuple(
+            replace(_parameter(item), has_sign=item.number not in unsigned)
+            for _, item in bundle.manifest.of_kind("argument")
+        )
         results = [item for _, item in bundle.manifest.of_kind("result")]
         self.outputs = tuple(
             _parameter(item, "out" if len(results) == 1 else f"out[{number}]") for number, item in enumerate(results)
@@ -183,7 +189,9 @@ class Function:
             if not item.shape and is_number(array) and place not in self.in_place.values()
         }
         views = [
-            view_of_number(item.name, array, item.type) if place in numbers else view_of(item.name, array, handle)
+            view_of_number(item.name, array, item.type)
+            if place in numbers
+            else view_of(item.name, item.accepted(array), handle)
             for place, (item, array) in enumerate(zip(self.inputs, arrays))
         ]
         for item, view in zip(self.inputs, views):

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from stepladder.api.errors import ArgumentError, shape_text
 from stepladder.api.scalars import is_number, view_of_number
 from stepladder.api.spec import MatmulSpec
-from stepladder.api.views import View, is_array, row_major, same_strides, view_of
+from stepladder.api.views import View, as_signed, is_array, row_major, same_strides, view_of
 from stepladder.runtime.bundle import Bundle
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem, epilogue_role
 from stepladder.runtime.reference import Argument
+from stepladder.runtime.reference_signs import without_sign
 
 # Kernels read and write 16 bytes at once, and TMA wants as much.
 ALIGNMENT = 16
@@ -46,6 +47,7 @@ class Parameter:
         shape: extents.
         strides: in elements.
         by_value: whether it is a scalar, which a launch passes.
+        has_sign: whether an op may read the sign of integers; of others, unsigned arrays of NumPy are accepted too.
     """
 
     name: str
@@ -54,6 +56,15 @@ class Parameter:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     by_value: bool = False
+    has_sign: bool = True
+
+    def accepted(self, value: object) -> object:
+        """Returns what the caller passed, as a signed array where it is an unsigned one whose sign no op reads.
+
+        Args:
+            value: what the caller passed.
+        """
+        return value if self.has_sign else as_signed(value)
 
     def view(self, value: object, stream: int | None) -> View:
         """Returns the view of an argument, checked.
@@ -73,7 +84,7 @@ class Parameter:
                     raise
         if not self.shape and is_number(value):  # in host memory, beside arrays there
             return view_of_number(self.name, value, self.type)
-        view = view_of(self.name, value, stream)
+        view = view_of(self.name, self.accepted(value), stream)
         self.check(view)
         return view
 
@@ -217,13 +228,16 @@ def of_bundle(bundle: Bundle) -> Signature:
     results: list[str] = []
     further: dict[str, Parameter] = {}
     initial = None
+    unsigned = without_sign(program)
     for number, item in enumerate(program.arguments):
         if item.role in constants:
             continue
         shape, strides = _layout_of(item, bundle.manifest.problem)
         # Of what the kernel does not take, the bundle does not say whether it is a scalar or an array of one element.
         by_value = item.role in numbers or (item.role is None and not shape)
-        parameter = Parameter(f"argument {number}", item.role, item.type, shape, strides, by_value)
+        parameter = Parameter(
+            f"argument {number}", item.role, item.type, shape, strides, by_value, number not in unsigned
+        )
         if item.role is not None and item.after is not None:
             results.append(item.role)
         if item.role in roles:

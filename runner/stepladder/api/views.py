@@ -192,6 +192,17 @@ def view_of(name: str, array: object, stream: int | None = None) -> View:
     return _view_of_any(name, array, stream)
 
 
+def as_signed(array: object) -> object:
+    """Returns an array of NumPy of unsigned integers as one of signed integers in the same memory; others as they are.
+
+    Args:
+        array: what the caller passed.
+    """
+    if isinstance(array, np.ndarray) and array.dtype.kind == "u":
+        return array.view(array.dtype.str.replace("u", "i"))
+    return array
+
+
 def _type_of(name: str, dtype: object) -> str:
     """Returns MLIR's name of an element type of a library."""
     text = str(getattr(dtype, "name", None) or dtype).removeprefix("torch.")
@@ -199,7 +210,10 @@ def _type_of(name: str, dtype: object) -> str:
         accepted = ", ".join(_NAMES[type_] for type_ in ELEMENT_TYPES)
         notes = []
         if (signed := text.removeprefix("u")) in _BY_NAME:
-            notes = [f"an unsigned argument is passed as {signed} with the same bits, as x.view(np.{signed}) has them"]
+            notes = [
+                f"an unsigned argument, of which ops read the sign, is passed as {signed} with the same bits, as "
+                f"x.view(np.{signed}) has them"
+            ]
         raise ArgumentError(f"argument '{name}' has elements of {text}; accepted: {accepted}", notes=notes)
     return _BY_NAME[text]
 

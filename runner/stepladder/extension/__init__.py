@@ -108,6 +108,7 @@ from stepladder.extension.ops import (
     repack_operands,
     repeat_extensions,
     repeat_positions,
+    repeat_statistics,
     rotate_loop,
     row_store_epilogue,
     select_inserted_slices,

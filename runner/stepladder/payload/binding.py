@@ -12,6 +12,7 @@ from stepladder.payload import computed_sizes
 from stepladder.payload.refusal import refuse
 from stepladder.payload.rewrites import shape_folding
 from stepladder.payload.selection import select
+from stepladder.payload.stablehlo import torch_ops
 from stepladder.runtime.errors import StepladderError
 
 # Loops of the named products, outermost first.
@@ -46,6 +47,7 @@ def bind(module: ir.Module, sizes: Mapping[str, int], name: str | None = None) -
         shape_folding.fold(function)
     except ir.MLIRError as error:
         raise refuse(function, f"the sizes do not match the payload: {error.error_diagnostics[0].message}") from None
+    torch_ops.take_static_operands(function)
     for op in walk(function, "func.return", "bufferization.materialize_in_destination"):
         for place, operand in enumerate(op.operands):
             cast = producer(operand)

@@ -77,7 +77,7 @@ def divisions(module: ir.Module | ir.Operation | ir.OpView) -> list[Parts]:
         return []
     (function,) = functions
     operations = [op.operation for op in function.regions[0].blocks[0].operations]
-    contractions = [place for place, op in enumerate(operations) if _is_contraction(op)]
+    contractions = [place for place, op in enumerate(operations) if is_contraction(op)]
     if len(contractions) != 2:
         return []
     depends = _dependences(operations, contractions)
@@ -97,8 +97,12 @@ def divisions(module: ir.Module | ir.Operation | ir.OpView) -> list[Parts]:
     return parts
 
 
-def _is_contraction(op: ir.Operation) -> bool:
-    """Returns whether an op on tensors adds products of two operands along some loop."""
+def is_contraction(op: ir.Operation) -> bool:
+    """Returns whether an op on tensors adds products of two operands along some loop.
+
+    Args:
+        op: any op.
+    """
     if not op.name.startswith("linalg.") or len(op.results) != 1 or len(op.regions) != 1:
         return False
     try:

@@ -11,7 +11,7 @@ from stepladder.mlir.traverse import walk
 from stepladder.payload.constants import ConstantData, constants_of, lift
 from stepladder.payload.inlining import entries, inlined
 from stepladder.payload.refusal import refuse
-from stepladder.payload.rewrites import dead_code, expansions, identities, packed_i4, shift_distances
+from stepladder.payload.rewrites import dead_code, expansions, identities, packed_i4, position_operands, shift_distances
 from stepladder.payload.windows import pitched_arguments, settle, spread
 from stepladder.runtime.errors import StepladderError
 
@@ -120,6 +120,7 @@ def _rewrite(function: ir.Operation) -> None:
     shift_distances.compute(function)
     dead_code.fold(function)
     identities.forward(function)
+    position_operands.replace(function)
     dead_code.eliminate(function, _may_multiply)
 
 

@@ -84,6 +84,7 @@ def parse_payload(text: str, name: str) -> ir.Module:
     diagnostics.name_payload(name)
     check_nesting(text, name)
     check_readable(text, name)
+    stablehlo.register_torch_ops(text, name)
     try:
         with activity.during(f"the parser, at {name}"):
             module = ir.Module.parse(text)
@@ -168,6 +169,11 @@ def bound_text(text: str, name: str, sizes: Mapping[str, int], function: str | N
     """
     if not sizes and "?" not in text:
         return text
+    return stablehlo.lowered(_bound(text, name, sizes, function), name, is_bound=True)
+
+
+def _bound(text: str, name: str, sizes: Mapping[str, int], function: str | None) -> str:
+    """Returns a payload with sizes, of which ops of `tm_tensor` are still there."""
     module = parse_payload(text, name)
     if not sizes and not computes_shapes(module, function):
         return text

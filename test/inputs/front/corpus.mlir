@@ -1895,6 +1895,7 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>, %scale: f32) -> tenso
 // -----
 
 // an index in the epilogue
+// computes: C = f(AB), 32 x 64 x 96, f16 x f16 -> f32 (f32 accumulation), f: sitofp, mulf with D0 (32xi32); on wmma, mma_sync, wgmma
 func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<32x64xf32>
@@ -1903,7 +1904,6 @@ func.func @f(%A: tensor<32x96xf16>, %B: tensor<96x64xf16>) -> tensor<32x64xf32> 
   %e1 = tensor.empty() : tensor<32x64xf32>
   %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%p : tensor<32x64xf32>) outs(%e1 : tensor<32x64xf32>) {
   ^bb0(%x: f32, %y: f32):
-    // refused: 'linalg.index' in linalg.generic is not supported in an epilogue
     %i = linalg.index 0 : index
     %n = arith.index_cast %i : index to i32
     %f = arith.sitofp %n : i32 to f32

@@ -27,6 +27,8 @@ module attributes {transform.with_named_sequence} {
         "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_vecmat", "linalg.contract", "linalg.matmul"
       ]} in %caller : (!transform.any_op) -> !transform.any_op
     %generic = transform.structured.generalize %vectors : (!transform.any_op) -> !transform.any_op
+    // Means of channels, and differences from them, have one reader each.
+    "tc.repeat_statistics"(%caller) : (!transform.any_op) -> ()
     // Pairs of positions, such as those of a causal mask, have one reader each.
     "tc.repeat_positions"(%caller) : (!transform.any_op) -> ()
     "tc.repeat_extensions"(%caller) : (!transform.any_op) -> ()

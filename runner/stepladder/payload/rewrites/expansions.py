@@ -24,6 +24,7 @@ from stepladder.payload.rewrites import (
     lowered_ops,
     parallel_loops,
     propagated_extrema,
+    read_elements,
     repeated_parts,
     returned_buffers,
     scalar_functions,
@@ -45,6 +46,8 @@ from stepladder.payload.rewrites import (
 _BY_UPSTREAM = ("fpowi", "clampf")
 # Ops that depend on the extents of tensors, and conditions that may.
 _FOLDED = ("scf.if", "tensor.dim", "tensor.reshape")
+# Arithmetic on indices: unrolled loops fold it, bodies of linalg ops compute it.
+_OF_INDICES = ("affine.apply", "affine.max", "affine.min")
 # How many operands of parts of buffers and tensors are no offsets and sizes.
 _PARTS = {"memref.subview": 1, "memref.reinterpret_cast": 1, "tensor.extract_slice": 1, "tensor.insert_slice": 2}
 
@@ -65,6 +68,7 @@ _REWRITES = (
     computed_slices.lower,
     sunk_scalars.sink,
     lowered_ops.lower,
+    read_elements.replace,
     gathers.lower,
     scatters.lower,
     repeated_parts.repeat,
@@ -101,7 +105,7 @@ def expand(function: ir.Operation) -> None:
     global_constants.inline(function)
     if walk(function, *(f"math.{name}" for name in _BY_UPSTREAM)):
         _run_pass(function, f"math-expand-ops{{ops={','.join(_BY_UPSTREAM)}}}")
-    if walk(function, "affine.for", "affine.parallel"):
+    if walk(function, "affine.for", "affine.parallel") or any(map(_is_in_a_body, walk(function, *_OF_INDICES))):
         _run_pass(function, "lower-affine")
     if walk(function, "scf.execute_region", "scf.index_switch"):  # by constants
         _run_pass(function, "canonicalize")
@@ -113,6 +117,11 @@ def expand(function: ir.Operation) -> None:
 
 def _run_pass(function: ir.Operation, name: str) -> None:
     passmanager.PassManager.parse(f"{function.name}({name})").run(function)
+
+
+def _is_in_a_body(op: ir.Operation) -> bool:
+    """Returns whether an op is in the body of a linalg op, or of one that computes each element of a tensor."""
+    return op.parent is not None and op.parent.name.startswith(("linalg.", "tensor."))
 
 
 def _depends_on_extents(function: ir.Operation) -> bool:

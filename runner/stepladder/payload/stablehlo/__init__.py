@@ -35,6 +35,7 @@ _LOADS = "builtin.module(func.func(convert-torch-to-stablehlo,convert-torch-to-t
 _INLINES = "builtin.module(inline,symbol-dce)"
 _LOWERS = "builtin.module(stablehlo-legalize-to-linalg,canonicalize,cse)"
 _CALL = "stablehlo.custom_call"
+_OF_TORCH = "tm_tensor."
 # What JAX says of a tensor by a call that returns it: which parts of it devices hold, and in which memory.
 _ANNOTATIONS = ("Sharding", "annotate_device_placement")
 # Attributes of JAX, of dialects that are not there.
@@ -50,11 +51,26 @@ def is_stablehlo(text: str) -> bool:
     return _OP.search(text) is not None or functions.has_chlo(text)
 
 
-def lowered(text: str, name: str) -> str:
+def register_torch_ops(text: str, name: str) -> None:
+    """Registers the dialects of torch-mlir with the current context, where a payload has ops of `tm_tensor`.
+
+    Args:
+        text: the payload; `name`: its file, for messages.
+
+    Raises:
+        StepladderError: bindings without these dialects.
+    """
+    if _OF_TORCH in text:
+        _register(ir.Context.current, name)
+        passmanager.PassManager.parse(_LOADS).run(ir.Module.create().operation)
+
+
+def lowered(text: str, name: str, *, is_bound: bool = False) -> str:
     """Returns a payload in StableHLO as linalg on tensors; any other one as it is.
 
     Args:
         text: the payload; `name`: its file, for messages.
+        is_bound: whether sizes of arguments are as they will be; else ops of `tm_tensor` of dynamic sizes stay.
 
     Raises:
         StepladderError: bindings without the passes, text that does not parse, or an op that they do not lower.
@@ -77,6 +93,8 @@ def lowered(text: str, name: str) -> str:
             module = ir.Module.parse(text)
         except ir.MLIRError as error:
             raise _refusal(error, name, "") from None
+        if not is_bound and torch_ops.has_dynamic_sizes(module):
+            return text
         try:
             passmanager.PassManager.parse(_INLINES).run(module.operation)
             _rewrite(module)

@@ -9,7 +9,7 @@ import math
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.diagnostics import location_text
-from stepladder.mlir.traverse import users_of, walk
+from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.payload.stablehlo import orders
 from stepladder.payload.stablehlo.builder import Tensor, created, integers, iota, neutral, where
 from stepladder.runtime.errors import StepladderError
@@ -42,18 +42,59 @@ def rewrite(module: ir.Module) -> None:
         StepladderError: another op of the dialect, one with a body of its own, or of dynamic sizes.
     """
     rewrites = {"tm_tensor.scan": _scanned, "tm_tensor.sort": _sorted, "tm_tensor.scatter": _scattered}
-    for op in walk(module):
-        if not op.name.startswith("tm_tensor.") or op.name == "tm_tensor.yield":
-            continue
+    for op in _ops_of(module):
         if op.name not in rewrites:
             _refuse(op, f"'{op.name}' is not computed", f"{', '.join(rewrites)}, and ops of linalg")
-        if not all(ir.RankedTensorType(value.type).has_static_shape for value in (*op.operands, *op.results)):
-            _refuse(op, f"'{op.name}' has dynamic sizes", "static ones, such as torch.export has by default")
+        if not _is_static(op):
+            _refuse(
+                op,
+                f"'{op.name}' has dynamic sizes",
+                "static ones, such as torch.export has by default, and those that follow from the arguments' sizes, as "
+                "--bind gives them",
+            )
         with ir.InsertionPoint(op), op.location:
             tensors = rewrites[op.name](op)
         for result, tensor in zip(op.results, tensors):
             result.replace_all_uses_with(tensor.value)
         op.erase()
+
+
+def has_dynamic_sizes(root: ir.Module | ir.Operation) -> bool:
+    """Returns whether an op of the dialect has dynamic sizes.
+
+    Args:
+        root: a module, or a function of it.
+    """
+    return any(not _is_static(op) for op in _ops_of(root))
+
+
+def take_static_operands(function: ir.Operation) -> None:
+    """Makes ops of the dialect static where their operands are casts of static tensors.
+
+    Args:
+        function: whose arguments have static shapes.
+    """
+    for op in _ops_of(function):
+        outputs = len(op.operands) - len(op.results)
+        for place, operand in enumerate(op.operands):
+            cast = producer(operand)
+            if cast is not None and cast.name == "tensor.cast":
+                op.operands[place] = cast.operands[0]
+        for result, output in zip(op.results, list(op.operands)[outputs:]):
+            dynamic = result.type
+            if dynamic != output.type:
+                result.set_type(output.type)
+                with ir.InsertionPoint.after(op), op.location:
+                    cast = ir.Operation.create("tensor.cast", results=[dynamic], operands=[result])
+                result.replace_all_uses_except(cast.results[0], cast)
+
+
+def _ops_of(root: ir.Module | ir.Operation) -> list[ir.Operation]:
+    return [op for op in walk(root) if op.name.startswith("tm_tensor.") and op.name != "tm_tensor.yield"]
+
+
+def _is_static(op: ir.Operation) -> bool:
+    return all(ir.RankedTensorType(value.type).has_static_shape for value in (*op.operands, *op.results))
 
 
 def _refuse(op: ir.Operation, message: str, accepted: str) -> None:
