@@ -98,6 +98,29 @@ def attention_kernels_table() -> str:
     )
 
 
+def exported_attention_table() -> str:
+    """Returns the time of exported attentions as one kernel, beside several and PyTorch, and the errors."""
+    measured = result("exported_attention")
+    rows = []
+    for case in measured["cases"]:
+        times = {name: median(samples) for name, samples in case["us"].items()}
+        heads = f"{case['batch'] * case['heads']}"
+        row = {
+            "heads": heads
+            if case["groups"] == case["heads"]
+            else f"{heads}, shared by {case['heads'] // case['groups']}"
+        }
+        row |= {"queries": str(case["queries"]), "keys": str(case["keys"]), "elements of a head": str(case["depth"])}
+        row |= {"type": case["element"], "mask": case["mask"]}
+        row |= {f"{name}, us": f"{times[name]:.1f}" for name in ("one kernel", "kernels", "eager")}
+        rows.append(row | {f"error of {name}": f"{case['errors'][name]:.1e}" for name in ("one kernel", "eager")})
+    return (
+        table(rows)
+        + "\nMedians of 7 rounds, each a CUDA graph; errors of all results, relative to an evaluation in f64, "
+        f"by the Euclidean norm. {where(measured)}.\n"
+    )
+
+
 def attention_table() -> str:
     """Returns the time of attention blocks beside PyTorch's, and of the kernels of two."""
     measured, prefill = result("attention"), result("attention_prefill")
@@ -196,6 +219,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "functions": functions_table,
     "attention": attention_table,
     "attention kernels": attention_kernels_table,
+    "exported attention": exported_attention_table,
     "function calls": function_calls_table,
     "pairs of few rows": pairs_table,
     "groups": groups_table,
