@@ -129,6 +129,15 @@ def test_keys_after_the_queries_of_a_block_are_not_read() -> None:
     assert np.isnan(results[1]).all()
 
 
+@pytest.mark.usefixtures("needs_ptxas")
+def test_one_query() -> None:
+    """Its products are reductions of rows, whose kernels compute masks from indices."""
+    arrays = drawn(1, 150, 64, "f16")
+    function = compiled(exported(1, 150, mask="causal"))
+    assert "f_attention_0" not in stages(function)
+    assert np.abs(np.asarray(function(*arrays)) - expected(arrays, "causal")).max() < 2e-3
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

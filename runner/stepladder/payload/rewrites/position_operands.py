@@ -17,6 +17,7 @@ from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.payload import positions
 from stepladder.payload.arguments import donated
 from stepladder.payload.pairs import is_contraction
+from stepladder.payload.rewrites.computed_factors import WHOLE
 from stepladder.payload.rewrites.index_arithmetic import Unknown, with_integers
 
 _GENERIC, _INDEX = "linalg.generic", "linalg.index"
@@ -32,10 +33,12 @@ def replace(function: ir.Operation) -> None:
     Args:
         function: on tensors inside; it is changed where such an op reads a product, at the position of each element,
             and the function returns what it makes, maybe after other elementwise ops. A private one, such as a stage of
-            another, stays: the other has its constants. So do ops that read an argument whose memory a result takes:
-            they write only the elements in ranges of indices.
+            another, stays, as the other has its constants, and so does one with `WHOLE`, whose kernel computes indices.
+            So do ops that read an argument whose memory a result takes: they write only the elements in ranges of
+            indices.
     """
-    if len(function.regions[0].blocks) != 1 or str(function.attributes.get("sym_visibility")) == '"private"':
+    is_private = str(function.attributes.get("sym_visibility")) == '"private"'
+    if len(function.regions[0].blocks) != 1 or is_private or WHOLE in function.attributes:
         return
     arguments = function.regions[0].blocks[0].arguments
     replaced: set[ir.Value] = {arguments[number] for number in donated(function)}

@@ -31,9 +31,9 @@ class _Transposed:
     @property
     def repeated(self) -> list[int]:
         """The dimensions of the operand that have copies."""
-        places = itertools.count()
-        sources = [[self.axes[next(places)] for _ in group] for group in self.groups]
-        return [number for number, axes in enumerate(sources) if None in axes]
+        axes = iter(self.axes)
+        copies = [[size > 1 for size in group if next(axes) is None] for group in self.groups]
+        return [number for number, copied in enumerate(copies) if any(copied)]
 
 
 def absorbed(product: ir.Operation, kernel_ops: Sequence[ir.Operation], *, with_views: bool = False) -> ir.Value | None:
