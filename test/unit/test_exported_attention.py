@@ -118,6 +118,24 @@ def test_parts_of_one_projection_are_read_in_place(device: str | int, is_stacked
 
 
 @pytest.mark.usefixtures("needs_ptxas")
+def test_keys_that_heads_share_are_not_repeated() -> None:
+    """Front ends repeat keys and values for each head of queries; the kernel reads the ones that there are."""
+    queries, keys = 100, 150
+    text = exported(queries, keys)
+    shared, repeated = f"tensor<1x{keys}x64xf16>", f"tensor<1x2x{keys}x64xf16>"
+    for name in "kv":
+        copies = f"""{{
+  %{name}_n = tensor.empty() : {repeated}
+  %{name} = linalg.broadcast ins(%{name}_1 : {shared}) outs(%{name}_n : {repeated}) dimensions = [1]"""
+        text = text.replace(f"%{name}: {repeated}", f"%{name}_1: {shared}", 1).replace("{", copies, 1)
+    function = compiled(text)
+    assert stages(function) == _STAGES
+    q, k, v, mask = drawn(queries, keys, 64, "f16")
+    got, wanted = np.asarray(function(q, k[:, 0], v[:, 0], mask)), expected([q, k[:, :1], v[:, :1], mask], "")
+    assert (got == wanted.astype(np.float16)).mean() > 0.98
+
+
+@pytest.mark.usefixtures("needs_ptxas")
 def test_keys_after_the_queries_of_a_block_are_not_read() -> None:
     """With `math = fast`, an added causal mask hides whole tiles: what is there does not change the first queries."""
     arrays = drawn(256, 256, 64, "f16")

@@ -119,7 +119,7 @@ def normalize(function: ir.Operation) -> None:
     body = function.regions[0].blocks[0]
     for op in filter(is_product, operations_of(body)):
         _accumulate(op)
-    for op in walk(function, _TRANSPOSE):
+    for op in walk(function, _TRANSPOSE, "linalg.broadcast"):
         _generalize(op)
     _simplify(function)
     for op in filter(is_product, operations_of(body)):
@@ -146,11 +146,11 @@ def _replace(op: ir.Operation, value: ir.Value) -> None:
     op.erase()
 
 
-def _generalize(transpose: ir.Operation) -> None:
-    """Replaces a transpose by a `linalg.generic`, which is fused with elementwise ops."""
-    with ir.InsertionPoint(transpose), transpose.location:
-        value = _copied(transpose.operands[0], transpose.operands[1], indexing_maps(transpose))
-    _replace(transpose, value)
+def _generalize(copy: ir.Operation) -> None:
+    """Replaces a transpose or a broadcast by a `linalg.generic`, which is fused with elementwise ops."""
+    with ir.InsertionPoint(copy), copy.location:
+        value = _copied(copy.operands[0], copy.operands[1], indexing_maps(copy))
+    _replace(copy, value)
 
 
 def _simplify(function: ir.Operation) -> None:

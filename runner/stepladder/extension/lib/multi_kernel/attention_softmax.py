@@ -144,15 +144,16 @@ class Chain:
 
     def _through(self, value: ir.Value) -> ir.Value:
         """Returns the tensor that another one is a view of, of which outer axes are divided or joined."""
+        inner = shape_of(value)[-2:]
         source = producer(value)
         while source is not None and source.name in TENSOR_VIEWS:
-            if shape_of(source.operands[0])[-2:] != shape_of(value)[-2:]:
-                raise Refusal(source, "a view of scores that is not of their outer axes")
             self._note(source)
             value = source.operands[0]
             source = producer(value)
         if source is None:
             raise Refusal(ir.BlockArgument(value).owner.owner, "an argument in place of scores")
+        if shape_of(value)[-2:] != inner:
+            raise Refusal(source, "a view of scores that is not of their outer axes")
         return value
 
     def _note(self, op: ir.Operation) -> None:
