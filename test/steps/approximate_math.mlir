@@ -349,10 +349,14 @@ func.func @of_another_op(%p: tensor<8x8xf32>, %q: tensor<8x8xf32>, %c: tensor<8x
 
 #all = affine_map<(i, j) -> (i, j)>
 
-// Functions of f16 stay.
+// Functions of f16 are computed in f32, without roundings between.
 // CHECK-LABEL: func.func @of_f16(
-// CHECK: math.tanh %{{.*}} : f16
-// CHECK-NOT: math.exp2
+// CHECK: [[x:%.+]] = arith.extf %{{.*}} : f16 to f32
+// CHECK-NOT: math.tanh
+// CHECK-NOT: arith.truncf
+// CHECK: math.exp2 %{{.*}} fastmath<afn> : f32
+// CHECK: [[s:%.+]] = arith.divf
+// CHECK: arith.truncf [[s]] : f32 to f16
 func.func @of_f16(%p: tensor<8x8xf16>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
   %one = arith.constant 1.0 : f16
   %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
@@ -361,6 +365,62 @@ func.func @of_f16(%p: tensor<8x8xf16>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
     %t = math.tanh %x : f16
     %s = arith.addf %t, %one : f16
     linalg.yield %s : f16
+  } -> tensor<8x8xf16>
+  return %r : tensor<8x8xf16>
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+
+// GELU as torch-mlir writes it: the root of 2 is rounded to f16.
+// CHECK-LABEL: func.func @gelu_of_f16(
+// CHECK: [[x:%.+]] = arith.extf %{{.*}} : f16 to f32
+// CHECK-NOT: math.erf
+// CHECK-NOT: arith.divf
+// CHECK: math.exp2
+// CHECK: [[y:%.+]] = arith.subf
+// CHECK: arith.truncf [[y]] : f32 to f16
+func.func @gelu_of_f16(%p: tensor<8x8xf16>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
+  %two = arith.constant 2.0 : f16
+  %one = arith.constant 1.0 : f16
+  %half = arith.constant 0.5 : f16
+  %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<8x8xf16>) outs(%c : tensor<8x8xf16>) {
+  ^bb0(%x: f16, %o: f16):
+    %root = math.sqrt %two : f16
+    %v = arith.divf %x, %root : f16
+    %e = math.erf %v : f16
+    %s = arith.addf %e, %one : f16
+    %h = arith.mulf %s, %half : f16
+    %y = arith.mulf %x, %h : f16
+    linalg.yield %y : f16
+  } -> tensor<8x8xf16>
+  return %r : tensor<8x8xf16>
+}
+
+// -----
+
+#all = affine_map<(i, j) -> (i, j)>
+
+// A division by a value, and one that is too small for a reciprocal, stay divisions; what a maximum reads is rounded.
+// CHECK-LABEL: func.func @quotients_of_f16(
+// CHECK: arith.divf %{{.*}} : f32
+// CHECK: arith.divf %{{.*}} : f32
+// CHECK: [[r:%.+]] = arith.truncf %{{.*}} : f32 to f16
+// CHECK: arith.maximumf [[r]], %{{.*}} : f16
+func.func @quotients_of_f16(%p: tensor<8x8xf16>, %q: tensor<8x8xf16>, %c: tensor<8x8xf16>) -> tensor<8x8xf16> {
+  %one = arith.constant 1.0 : f16
+  %small = arith.constant 5.96e-08 : f16
+  %r = linalg.generic {indexing_maps = [#all, #all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %q : tensor<8x8xf16>, tensor<8x8xf16>) outs(%c : tensor<8x8xf16>) {
+  ^bb0(%x: f16, %d: f16, %o: f16):
+    %v = arith.divf %x, %d : f16
+    %u = arith.divf %v, %small : f16
+    %t = math.tanh %u : f16
+    %s = arith.addf %t, %one : f16
+    %m = arith.maximumf %s, %d : f16
+    linalg.yield %m : f16
   } -> tensor<8x8xf16>
   return %r : tensor<8x8xf16>
 }

@@ -6,6 +6,7 @@ from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.epilogues.gelu import create_gelu, find_gelu
 from stepladder.extension.lib.epilogues.scalar_ops import approximated, constant, constant_of, other
+from stepladder.extension.lib.epilogues.wide_chains import widen
 from stepladder.extension.lib.outlined_producers import is_in_producer
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import producer, users_of, walk
@@ -24,6 +25,9 @@ class ApproximateMath(Tc.Operation, name="approximate_math"):
     (`lib/gelu.py`), with an error of T of at most 2^-17 T or 2^-32. `x/2 (1 + erf(v))` of another v becomes x h for a
     negative v and x (1 - h) for others, where h = erfc(|v|) / 2 is exp(-v^2) times a polynomial in 1 / (1 + p |v|): the
     form of Abramowitz and Stegun, 7.1.26, with a bounded relative error.
+
+    Arithmetic on 16-bit values beside `erf`, `exp` or `tanh` of them is computed in f32 first, and rounded where other
+    ops read it.
 
     The relative error of a sigmoid is at most (8 + 1.5 |y|) 2^-24, and that of h at most 2^-17 + 3 |y| 2^-24, where y
     is the exponent of 2, against the 2^-12 and 2^-9 of a rounding to f16 and bf16. A quotient below 2^-126 times the
@@ -212,6 +216,7 @@ def approximate_math(payload: ir.Operation, op: ApproximateMath, rewriter: Rewri
         if is_in_producer(generic) or not rounds_results_to_few_bits(generic):
             continue
         body = generic.regions[0].blocks[0]
+        widen(body)
         for inner in operations_of(body):
             if inner.name == "arith.divf" and isinstance(inner.results[0].type, ir.F32Type):
                 _rewrite_quotient(inner, rewriter)
