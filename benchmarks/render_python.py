@@ -121,6 +121,22 @@ def exported_attention_table() -> str:
     )
 
 
+def exported_layers_table() -> str:
+    """Returns the time of exported layers beside PyTorch in eager mode and compiled, and their launches."""
+    measured = result("exported_layers")
+    rows = []
+    for case in measured["cases"]:
+        times = {name: median(samples) for name, samples in case["us"].items()}
+        row = {"layer": case["name"], "tokens": f"{case['batch']} x {case['tokens']}", "type": case["element"]}
+        row |= {"launches": str(len(case["launches"])), "us": f"{times['stepladder']:.1f}"}
+        row |= {f"{name}, us": f"{times[name]:.1f}" for name in ("eager", "compiled")}
+        rows.append(row | {"to the faster one": f"{min(times['eager'], times['compiled']) / times['stepladder']:.2f}"})
+    return (
+        table(rows) + "\nMedians of 7 rounds, each a CUDA graph; compiled is `torch.compile` with max-autotune. "
+        f"{where(measured)}.\n"
+    )
+
+
 def attention_table() -> str:
     """Returns the time of attention blocks beside PyTorch's, and of the kernels of two."""
     measured, prefill = result("attention"), result("attention_prefill")
@@ -220,6 +236,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "attention": attention_table,
     "attention kernels": attention_kernels_table,
     "exported attention": exported_attention_table,
+    "exported layers": exported_layers_table,
     "function calls": function_calls_table,
     "pairs of few rows": pairs_table,
     "groups": groups_table,
