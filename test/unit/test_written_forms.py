@@ -230,7 +230,7 @@ SUNK = {
   %r = linalg.add ins(%p, %filled : {C}, {C}) outs(%e : {C}) -> {C}""",
         (np.array(4, np.float32),),
         lambda p: p + 4,
-        2,
+        1,
     ),
     "a choice of a tensor": (
         f", %is: i1, %d: {C}",
