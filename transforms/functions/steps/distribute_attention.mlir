@@ -5,7 +5,8 @@
 // elementwise ops and the exponentials of what it has. After rounding, these are the register operand of the product
 // with the values. The maximum of a row is known only after its last tile: with each tile that raises it, the running
 // sum and results are rescaled by the exponential of the difference (online softmax). After the last tile, the results
-// are divided by the sums.
+// are divided by the sums. Weights that the payload does not round are the sum of two numbers of the values' type, which
+// two products multiply: matrix units have no operand of f32.
 //
 // With a causal mask, a block reads keys up to its last query's, and masks only tiles that reach beyond its first one
 // (with math = fast: a masked value that is infinite or NaN is not multiplied by zero).

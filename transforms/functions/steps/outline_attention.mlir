@@ -4,9 +4,10 @@
 // kernels, the scores and their softmax are written to memory and read again: 268 MB each for 2048 tokens and 32 heads
 // in bf16. One kernel keeps a tile of them in registers. Elementwise ops on the scores, such as a scale and a mask,
 // belong to it, and so does the rounding of the result. The operands are tensors with the axes in any order, the head's
-// innermost: nothing is transposed, and heads of queries that share keys read the same ones. Attentions as torch-mlir and
-// JAX write them get this form first: products read the tensors that transposes, copies and extensions to f32 are made
-// of, have the order of axes in which they are read, and elementwise ops are fused.
+// innermost: nothing is transposed, and heads of queries that share keys read the same ones. Attentions as torch-mlir
+// and JAX write them get this form first: products read the tensors that transposes, copies and extensions to f32 are
+// made of, have the order of axes in which they are read, and elementwise ops are fused. Slices of a tensor, such as the
+// queries, keys and values of one projection, become part of the function, which reads the tensor.
 //
 // Before:
 //   %s = linalg.contract ... ins(%q, %k : ...) outs(%zeros : tensor<8x4x2048x2048xf32>)

@@ -7,6 +7,7 @@ of the scaled operands has the same rounding errors as the scaled product, or la
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from stepladder.mlir.bindings import arith, ir
@@ -51,15 +52,10 @@ def hoist(function: ir.Operation) -> None:
     for op in walk(function, *_MATMULS):
         if not _starts_from_zeros(op) or not multiplies_and_adds(op):
             continue
-        scalings = [scaling for value in list(op.operands)[:2] if (scaling := _scaling(value)) is not None]
-        scale = 1.0
-        for scaling in scalings:
-            scale *= scaling.scale
-        if (
-            scalings
-            and _LEAST <= abs(scale) <= _LARGEST
-            and all(_is_extended(value) for value in list(op.operands)[:2])
-        ):
+        factors = list(op.operands)[:2]
+        scalings = [scaling for value in factors if (scaling := _scaling(value)) is not None]
+        scale = math.prod(scaling.scale for scaling in scalings)
+        if scalings and _LEAST <= abs(scale) <= _LARGEST and all(map(_is_extended, factors)):
             for scaling in scalings:
                 _remove(scaling)
             _scale(op, scale)

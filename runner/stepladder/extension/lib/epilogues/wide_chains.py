@@ -16,8 +16,8 @@ from stepladder.mlir.traverse import producer
 
 _FUNCTIONS = ("math.erf", "math.exp", "math.exp2", "math.tanh")
 _ARITHMETIC = ("arith.addf", "arith.divf", "arith.mulf", "arith.negf", "arith.subf", *_FUNCTIONS)
-# Relative error of a rounding.
-_ROUNDING = {ir.F16Type: 2.0**-11, ir.BF16Type: 2.0**-8}
+# Relative error of a rounding, at most.
+_ROUNDING = {ir.F16Type: 2.0**-12, ir.BF16Type: 2.0**-9}
 # Irrational constants of GELU: a 16-bit constant that is the nearest one stands for them.
 _EXACT = (math.sqrt(2), math.sqrt(0.5))
 _LARGEST = 2.0**16  # divisor, or its reciprocal, whose reciprocal is no subnormal number

@@ -24,8 +24,8 @@ from stepladder.mlir.types import element_of
 DEPTH, ROW, COLUMN = -1, -2, -3
 DEPTHS = (64, 128)
 TYPES = ("f16", "bf16")
-# Numbers of 16 bits that an f32 weight becomes the sum of: its error is 2^-17 in bf16 and 2^-23 in f16, where results
-# are rounded to 2^-9 and 2^-12.
+# Numbers of 16 bits that an f32 weight becomes the sum of: its error is at most 2^-18 in bf16 and 2^-24 in f16, where
+# results are rounded to 2^-9 and 2^-12.
 _WIDE_TERMS = 2
 _INNER = 2  # axes of scores: of queries and keys
 
