@@ -85,8 +85,8 @@ def test_split_k_refuses(upper: str, workspace: str, message: str) -> None:
             "tc.split_k: a cluster of 16 blocks; portable clusters have at most 8",
         ),
         (
-            '"tc.form_clusters"(%module) {rows = 4 : i64, columns = 4 : i64}',
-            "tc.form_clusters: a cluster of 4 x 4 blocks; portable clusters have at most 8",
+            '"tc.form_clusters"(%module) {rows = 4 : i64, columns = 5 : i64}',
+            "tc.form_clusters: a cluster of 4 x 5 blocks; clusters have at most 16",
         ),
         (
             '"tc.convert_to_warpgroup_mma"(%module)',

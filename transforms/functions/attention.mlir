@@ -6,10 +6,23 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @attention(%module: !transform.any_op {transform.consumed})
       attributes {whole_function, derived = {
-        // At most, for heads of 128 elements: the tiles of queries, keys and values.
-        shared_bytes = "256 * (128 + 6 * 128)"}} {
+        warpgroups = "rows // 64",
+        threads = "rows * 2",
+        // In blocks of 64 rows, of which two are resident on a multiprocessor, and where blocks exchange results, tiles
+        // of keys are half as large.
+        columns = "128 if rows == 128 and splits == 1 else 64",
+        // Warpgroups that are half an iteration apart have four tiles of values, others two.
+        tiles = "6 if rows == 128 else 4",
+        // At most, for heads of 128 elements: the tiles of queries, keys and values, and what blocks exchange: sums,
+        // the largest score and the sum of the weights of each row.
+        shared_bytes = "256 * (rows + tiles * columns) + (552 * rows if splits > 1 else 0)"}} {
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
+    %rows = transform.tune.knob<"rows"> = 128 from options = [64, 128]
+      {description = "queries of a block: 64 for each of its warpgroups"}
+      -> !transform.any_param
+    %splits = transform.tune.knob<"splits"> = 1 from options = [1, 2, 3, 4, 5, 6, 7, 8, 16]
+      {description = "blocks of a cluster that have a part of the keys each (split-KV)"} -> !transform.any_param
     %dependent_launch = transform.tune.knob<"dependent_launch"> = false from options = [false, true]
       {description = "the kernel may be launched while the one before it ends"} -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
@@ -20,7 +33,11 @@ module attributes {transform.with_named_sequence} {
     %buffers = transform.include @bufferize_function failures(propagate) (%module)
       : (!transform.any_op) -> !transform.any_op
     transform.include @copy_tiles_ahead failures(propagate) (%buffers) : (!transform.any_op) -> ()
-    transform.include @decouple_warpgroups failures(propagate) (%buffers) : (!transform.any_op) -> ()
+    transform.tune.alternatives<"decouple_warpgroups"> selected_region = 0
+        attributes {knobs = {selected_region_attr = "rows == 128"}} {
+    }, {
+      transform.include @decouple_warpgroups failures(propagate) (%buffers) : (!transform.any_op) -> ()
+    }
     transform.tune.alternatives<"dependent_launch"> selected_region = 0
         attributes {knobs = {selected_region_attr = "dependent_launch"}} {
     }, {

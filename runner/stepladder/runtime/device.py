@@ -11,11 +11,12 @@ from typing import Any
 
 from stepladder.runtime.buffers import Buffer
 from stepladder.runtime.bundle import Bundle
+from stepladder.runtime.bundle.manifest import NO_CLUSTER
 from stepladder.runtime.driver import CoreEvent, Cuda, CudaError
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 from stepladder.runtime.graph import Graph
 from stepladder.runtime.images import image_for
-from stepladder.runtime.kernel import NO_CLUSTER, Kernel, extents_text
+from stepladder.runtime.kernel import Kernel, extents_text
 from stepladder.runtime.session import Session
 from stepladder.runtime.targets import HOPPER
 

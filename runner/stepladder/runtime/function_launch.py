@@ -10,10 +10,11 @@ import numpy as np
 
 from stepladder.runtime.buffers import Borrowed, Buffer
 from stepladder.runtime.bundle import Argument, FunctionBundle, Launch, Manifest, TmaDescriptor
+from stepladder.runtime.bundle.manifest import NO_CLUSTER
 from stepladder.runtime.device import Device
 from stepladder.runtime.driver import Cuda, CudaError
 from stepladder.runtime.element_types import element_type
-from stepladder.runtime.kernel import NO_CLUSTER, Kernel
+from stepladder.runtime.kernel import Kernel
 from stepladder.runtime.overlap import Access, overlapping, triggers_late
 from stepladder.runtime.tensor_map import TensorMap, encode
 

@@ -25,7 +25,6 @@ DEFAULT_SHARED_MEMORY = 48 * 1024
 
 # A cluster of up to this many blocks runs on every GPU that has clusters; a larger one needs opting in.
 PORTABLE_CLUSTER = 8
-NO_CLUSTER = (1, 1, 1)
 
 # Parameters that a kernel takes by value, from host memory at their address.
 _BY_VALUE = (TensorMap, HostNumber)

@@ -1,12 +1,15 @@
-"""The shared memory of other blocks of a cluster: addresses, and stores that complete on an mbarrier there."""
+"""The shared memory of other blocks of a cluster: addresses, loads, and stores that complete on an mbarrier there."""
 
+from stepladder.extension.lib.arithmetic import integer
+from stepladder.extension.lib.memory import vector_alignment
 from stepladder.extension.lib.vectors import extract
 from stepladder.mlir import types
-from stepladder.mlir.bindings import ir, llvm, nvgpu, nvvm, vector
+from stepladder.mlir.bindings import arith, ir, llvm, memref, nvgpu, nvvm, vector
 
 # Pointers into a block's own shared memory, and into that of any block of its cluster.
 SHARED, SHARED_OF_CLUSTER = "!llvm.ptr<3>", "!llvm.ptr<7>"
 _WORD = 32  # bits
+_DYNAMIC = -(2**31)  # an index of llvm.getelementptr that is an operand
 
 
 def address_in(block: ir.Value, pointer: ir.Value) -> ir.Value:
@@ -17,6 +20,39 @@ def address_in(block: ir.Value, pointer: ir.Value) -> ir.Value:
         pointer: into the own block's shared memory.
     """
     return nvvm.mapa(ir.Type.parse(SHARED_OF_CLUSTER), pointer, block)
+
+
+def addresses_in_cluster(buffer: ir.Value, blocks: int) -> list[ir.Value]:
+    """Returns where each block of the cluster has what its own block has in a buffer, in the order of ranks.
+
+    Args:
+        buffer: in shared memory.
+        blocks: of the cluster.
+    """
+    own = memref.extract_aligned_pointer_as_index(buffer)
+    own = llvm.inttoptr(ir.Type.parse(SHARED), arith.index_cast(ir.IntegerType.get_signless(64), own))
+    return [address_in(integer(rank, _WORD), own) for rank in range(blocks)]
+
+
+def load(address: ir.Value, place: ir.Value, type_: ir.VectorType) -> ir.Value:
+    """Returns a vector of a buffer in a block of the cluster.
+
+    Args:
+        address: of the buffer there.
+        place: number of the vector's first element in the buffer, an index.
+        type_: of the vector.
+    """
+    offset = arith.index_cast(ir.IntegerType.get_signless(64), place)
+    element = type_.element_type
+    at = llvm.getelementptr(ir.Type.parse(SHARED_OF_CLUSTER), address, [offset], [_DYNAMIC], element, None)
+    attributes = vector_alignment(type_)
+    return ir.Operation.create("llvm.load", results=[type_], operands=[at], attributes=attributes).results[0]
+
+
+def cluster_barrier() -> None:
+    """Waits until all threads of the cluster are here, and have stored what they stored."""
+    nvvm.cluster_arrive()
+    nvvm.cluster_wait()
 
 
 def mbarrier_pointer(barriers: ir.Value, number: ir.Value) -> ir.Value:

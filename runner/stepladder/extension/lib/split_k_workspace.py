@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from stepladder.extension.lib import fragment_order, launches, register_order, semaphores, threads
+from stepladder.extension.lib import fragment_order, launches, register_order, remote_memory, semaphores, threads
 from stepladder.extension.lib.arithmetic import apply, equal, index, integer, times
 from stepladder.extension.lib.control_flow import body_of, create_if
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.epilogues.epilogue import PAIR
-from stepladder.extension.lib.memory import create_global, load_vector, subview, transpose, vector_alignment
+from stepladder.extension.lib.memory import create_global, load_vector, subview, transpose
 from stepladder.extension.lib.tile_grid import (
     PORTABLE_CLUSTER_SIZE,
     batch_id,
@@ -27,7 +27,7 @@ from stepladder.extension.lib.tile_grid import (
     tile_ids,
 )
 from stepladder.mlir import types
-from stepladder.mlir.bindings import arith, gpu, ir, llvm, memref, nvvm
+from stepladder.mlir.bindings import gpu, ir, memref, nvvm
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import defining_op
 
@@ -35,9 +35,6 @@ WIDTH = fragment_order.VECTOR  # elements that a thread reduces at once
 PAD_BYTES = 32
 TRANSPOSED_PAD_BYTES = 16
 _WORKSPACE, _SEMAPHORES = "split_k_workspace", "split_k_semaphores"
-_DYNAMIC = -(2**31)  # an index of llvm.getelementptr that is an operand
-# Pointers into a block's own shared memory, and into that of any block of its cluster.
-_SHARED, _SHARED_OF_CLUSTER = "!llvm.ptr<3>", "!llvm.ptr<7>"
 # Named barriers: 0 is that of the whole block.
 _BARRIER = 1
 
@@ -157,12 +154,8 @@ class ClusterWorkspace:
 
     def arrive_and_wait(self) -> None:
         """Waits at the cluster's barrier, and maps the tiles of all its blocks."""
-        _cluster_barrier()
-        own = memref.extract_aligned_pointer_as_index(self._tile)
-        own = llvm.inttoptr(ir.Type.parse(_SHARED), arith.index_cast(ir.IntegerType.get_signless(64), own))
-        self._tiles = [
-            nvvm.mapa(ir.Type.parse(_SHARED_OF_CLUSTER), own, integer(rank, 32)) for rank in range(self.splits)
-        ]
+        remote_memory.cluster_barrier()
+        self._tiles = remote_memory.addresses_in_cluster(self._tile, self.splits)
 
     def runs(self, vector: ir.Value) -> Sequence[tuple[ir.Value, ir.Value]]:
         """Returns the row of a vector in the tile, and the column at which it begins.
@@ -180,21 +173,13 @@ class ClusterWorkspace:
         Args:
             vector: number of the vector in the tile, an index.
         """
-        element = ir.MemRefType(self._tile.type).element_type
-        offset = arith.index_cast(ir.IntegerType.get_signless(64), self._place(vector))
-        pointer, type_ = ir.Type.parse(_SHARED_OF_CLUSTER), ir.VectorType.get([self.width], element)
-        values: list[ir.Value] = []
-        for tile in self._tiles:
-            address = llvm.getelementptr(pointer, tile, [offset], [_DYNAMIC], element, None)
-            load = ir.Operation.create(
-                "llvm.load", results=[type_], operands=[address], attributes=vector_alignment(type_)
-            )
-            values.append(load.results[0])
-        return values
+        type_ = ir.VectorType.get([self.width], ir.MemRefType(self._tile.type).element_type)
+        place = self._place(vector)
+        return [remote_memory.load(tile, place, type_) for tile in self._tiles]
 
     def release(self) -> None:
         """Keeps a block from exiting while others read its tile."""
-        _cluster_barrier()
+        remote_memory.cluster_barrier()
 
     def _place(self, vector: ir.Value) -> ir.Value:
         """Returns the position of a vector's first element in the buffer of the tile."""
@@ -253,11 +238,6 @@ class RegisterWorkspace(ClusterWorkspace):
 
     def _place(self, vector: ir.Value) -> ir.Value:
         return times(vector, self.width)
-
-
-def _cluster_barrier() -> None:
-    nvvm.cluster_arrive()
-    nvvm.cluster_wait()
 
 
 class GlobalWorkspace:

@@ -10,8 +10,8 @@ from stepladder.mlir import types
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 
-# Blocks of the largest portable cluster.
-PORTABLE_CLUSTER_SIZE = 8
+# Blocks of the largest portable cluster, and of the largest one of Hopper's GPUs.
+PORTABLE_CLUSTER_SIZE, LARGEST_CLUSTER_SIZE = 8, 16
 
 Ids = tuple[ir.Operation | None, ir.Operation | None]
 

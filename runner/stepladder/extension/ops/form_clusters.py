@@ -5,7 +5,7 @@ from stepladder.extension.lib.arithmetic import apply, index
 from stepladder.extension.lib.control_flow import body_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.threads import block_rank_in_cluster
-from stepladder.extension.lib.tile_grid import PORTABLE_CLUSTER_SIZE, block_ids
+from stepladder.extension.lib.tile_grid import LARGEST_CLUSTER_SIZE, block_ids
 from stepladder.mlir.bindings import arith, gpu, ir
 
 
@@ -21,8 +21,8 @@ class FormClusters(Tc.Operation, name="form_clusters"):
 
     Operands: a handle to any op with one `gpu.launch` below.
     Attributes: rows and columns, in blocks.
-    Refuses: more than 8 blocks, which are not portable; a grid that is not a multiple of the cluster, where tiles
-        divide C.
+    Refuses: more than 16 blocks; more than 8 are not portable, and a launch has to opt in to them. A grid that is not a
+        multiple of the cluster, where tiles divide C.
     """
 
     target: Handle
@@ -53,10 +53,8 @@ def form_clusters(payload: ir.Operation, op: FormClusters, rewriter: Rewriter) -
     size = rows * columns
     if size == 1:
         return
-    if size > PORTABLE_CLUSTER_SIZE:
-        raise Refusal(
-            launch, f"a cluster of {rows} x {columns} blocks; portable clusters have at most {PORTABLE_CLUSTER_SIZE}"
-        )
+    if size > LARGEST_CLUSTER_SIZE:
+        raise Refusal(launch, f"a cluster of {rows} x {columns} blocks; clusters have at most {LARGEST_CLUSTER_SIZE}")
     width, height, batch = launches.launch_sizes(launch, launches.GRID)
     x, y = block_ids(launch)
     for extent, blocks, id_, name in ((rows, height, y, "rows"), (columns, width, x, "columns")):

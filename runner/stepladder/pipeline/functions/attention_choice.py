@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from stepladder.extension.lib.multi_kernel.attention import Attention, find_last
-from stepladder.extension.lib.multi_kernel.attention_logits import has_causal_mask
-from stepladder.mlir.bindings import ir
+from stepladder.extension.lib.multi_kernel.attention import find_last
 from stepladder.mlir.traverse import walk
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.cost_model import gpu
-from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.functions.attention_knobs import choose
 from stepladder.pipeline.functions.stage_texts import is_attention
 from stepladder.pipeline.request import Request
-
-_TILE = 128  # queries of a block, and keys of a tile
 
 
 def is_slower(texts: Mapping[str, str], request: Request, target: str) -> bool:
@@ -39,20 +35,7 @@ def is_slower(texts: Mapping[str, str], request: Request, target: str) -> bool:
         module = parse_payload(text, "attention")  # what `walk` returns does not keep it
         attention = find_last(walk(module, "func.func")[0].regions[0].blocks[0])
         is_wide = attention.terms > 1
-        one_kernel += _of_one(attention, on, skips=skips) * (on.attention["wide_tile"] if is_wide else 1)
+        one_kernel += choose(attention, on, skips=skips).us
         score = on.attention["score"] * (on.attention["wide_score"] if is_wide else 1)
         several_kernels += on.attention["kernels"] + math.prod(attention.shape) * score * 1e-6
     return one_kernel > several_kernels
-
-
-def _of_one(attention: Attention, on: Gpu, *, skips: bool) -> float:
-    """Returns the estimated microseconds of one kernel: of the tiles that the busiest multiprocessor multiplies."""
-    *outer, queries, keys = attention.shape
-    depth = ir.RankedTensorType(attention.queries.value.type).shape[-1]
-    heads, blocks, tiles = math.prod(outer), -(-queries // _TILE), -(-keys // _TILE)
-    waves = math.ceil(heads * blocks / on.multiprocessors)
-    most = waves * tiles
-    if skips and has_causal_mask(attention):
-        tiles_of_block = [min(tiles, number + 1) for number in range(blocks)]
-        most = max(tiles_of_block[-1], heads * sum(tiles_of_block) / on.multiprocessors)
-    return most * on.attention[f"tile_{depth}"] + waves * on.attention["block"]

@@ -90,6 +90,7 @@ def build_plain(
         code.spills,
         steps,
         sum(_flops(text, name) for text in texts),
+        cluster=triple(kernel.cluster),
         dynamic_shared_memory=kernel.dynamic_shared_memory,
         dependent_launch=_WAITS in steps,
     )

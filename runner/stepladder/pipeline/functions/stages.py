@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from stepladder.extension.lib.multi_kernel.attention import find_last
 from stepladder.extension.lib.multi_kernel.products import is_product
 from stepladder.extension.lib.multi_kernel.row_threads import block_threads
 from stepladder.extension.lib.multi_kernel.stages import group_of, is_private
@@ -22,7 +23,9 @@ from stepladder.payload.selection import Selection
 from stepladder.pipeline import build as builds
 from stepladder.pipeline.automatic import first_of, pipelines_for
 from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.cost_model import gpu
 from stepladder.pipeline.definition import KnobValue
+from stepladder.pipeline.functions import attention_knobs
 from stepladder.pipeline.functions.group_knobs import is_faster
 from stepladder.pipeline.functions.groups import build_group
 from stepladder.pipeline.functions.matmul_requests import of_matmuls, with_exact_tf32
@@ -40,7 +43,8 @@ from stepladder.runtime.problem import operand_of
 _DEPENDENT, _MATH = "dependent_launch", "math"
 # Kinds of kernels, of several ops each, that have a pipeline of this name.
 _ROWS, _THREADS = "rows", "threads"
-_CHAINS = (_ROWS, "attention")
+_ATTENTION = "attention"
+_CHAINS = (_ROWS, _ATTENTION)
 
 
 def type_of(function: ir.Operation) -> ir.Type:
@@ -194,8 +198,18 @@ class Compiler:
         if pipeline == _ROWS:
             payload = parse_payload(texts[0], name)  # what `walk` returns does not keep it
             settings[_THREADS] = block_threads(walk(payload, "linalg.generic"))
+        if pipeline == _ATTENTION:
+            settings |= self._knobs_of_attention(texts[0], name)
         built = build_plain(name, texts, pipeline, settings, use_cache=self.use_cache)
         return Stage(built.code, built.roles, built.kernel)
+
+    def _knobs_of_attention(self, text: str, name: str) -> dict[str, KnobValue]:
+        """Returns the rows of a block and the splits of the kernel of an attention."""
+        payload = parse_payload(text, name)  # what `walk` returns does not keep it
+        attention = find_last(walk(payload, "func.func")[0].regions[0].blocks[0])
+        on = gpu.find(self.request.gpu, self.target).gpu
+        choice = attention_knobs.choose(attention, on, skips=self.request.settings.get(_MATH) != "libdevice")
+        return {"rows": choice.rows, "splits": choice.splits}
 
 
 def _group_name(first: str) -> str:

@@ -15,7 +15,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stepladder.runtime.bundle.manifest import WORKSPACE_ROLES, Argument, Bundle, TmaDescriptor, problem_json
+from stepladder.runtime.bundle.manifest import (
+    NO_CLUSTER,
+    WORKSPACE_ROLES,
+    Argument,
+    Bundle,
+    TmaDescriptor,
+    problem_json,
+)
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import Program
@@ -34,8 +41,10 @@ SCHEMA_VERSION_ALIASES = 6
 SCHEMA_VERSION_PARTS = 8
 # Of a function with kernels that write parts of results, or of other buffers in the workspace, which came later.
 SCHEMA_VERSION_PLACED = 9
-# Of a function with kernels that write columns of such buffers, which came last.
+# Of a function with kernels that write columns of such buffers, which came later.
 SCHEMA_VERSION_PITCHED = 10
+# Of a function with a kernel of no matmul whose blocks form clusters, which came last.
+SCHEMA_VERSION_CLUSTERS = 11
 BUFFER_KINDS = ("argument", "result", "constant", "workspace", "part", "result_part")
 # Bytes that the offset of a buffer in the workspace is a multiple of, if it is no part of another one.
 ALIGNMENT = 256
@@ -131,8 +140,8 @@ class PlainKernel:
         steps: names of the steps that made it, in order.
         flops: arithmetic operations of its products, such as those of an attention; 0 of a group.
         problems: of a group, what its matmuls compute.
-        tma_descriptors, cluster, read_early: as those of a `Manifest`, of a group.
-        dynamic_shared_memory, dependent_launch: as those of a `Manifest`.
+        tma_descriptors, read_early: as those of a `Manifest`, of a group.
+        cluster, dynamic_shared_memory, dependent_launch: as those of a `Manifest`.
     """
 
     kernel_name: str
@@ -146,7 +155,7 @@ class PlainKernel:
     flops: int = 0
     problems: tuple[Problem, ...] = ()
     tma_descriptors: tuple[TmaDescriptor, ...] = ()
-    cluster: tuple[int, int, int] = (1, 1, 1)
+    cluster: tuple[int, int, int] = NO_CLUSTER
     dynamic_shared_memory: int = 0
     dependent_launch: bool = False
     read_early: tuple[str, ...] = ()
@@ -162,8 +171,10 @@ class PlainKernel:
         data = asdict(self)
         data["problems"] = [problem_json(problem) for problem in self.problems]
         if not self.problems:
-            for name in ("problems", "tma_descriptors", "cluster"):
+            for name in ("problems", "tma_descriptors"):
                 del data[name]
+            if self.cluster == NO_CLUSTER:
+                del data["cluster"]
             for name in ("dynamic_shared_memory", "dependent_launch"):
                 if not data[name]:
                     del data[name]
@@ -210,6 +221,8 @@ def schema_version_of(launches: Sequence[Launch], buffers: Sequence[FunctionBuff
     """
     plain = [launch.kernel for launch in launches if launch.kernel is not None and not launch.grouped]
     written = {number for launch in launches for number in launch.written}
+    if any(kernel.cluster != NO_CLUSTER for kernel in plain):
+        return SCHEMA_VERSION_CLUSTERS
     if any(buffer.strides is not None for buffer in buffers):
         return SCHEMA_VERSION_PITCHED
     if any(

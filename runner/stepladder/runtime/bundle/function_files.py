@@ -13,6 +13,7 @@ from stepladder.runtime.bundle.fields import Fields
 from stepladder.runtime.bundle.function import (
     BUFFER_KINDS,
     SCHEMA_VERSION_ALIASES,
+    SCHEMA_VERSION_CLUSTERS,
     SCHEMA_VERSION_DYNAMIC,
     SCHEMA_VERSION_FUNCTION,
     SCHEMA_VERSION_GROUPS,
@@ -27,7 +28,7 @@ from stepladder.runtime.bundle.function import (
     PlainKernel,
 )
 from stepladder.runtime.bundle.function_rules import check_function
-from stepladder.runtime.bundle.manifest import ACCESSES, CUBIN, MANIFEST, PTX, Argument, Bundle
+from stepladder.runtime.bundle.manifest import ACCESSES, CUBIN, MANIFEST, NO_CLUSTER, PTX, Argument, Bundle
 from stepladder.runtime.bundle.manifest_reading import listed_files, parse_descriptor, parse_descriptor_index
 from stepladder.runtime.bundle.problem_fields import parse_problem
 from stepladder.runtime.bundle.reading import contents_of, read_bundle, read_fields, text_of
@@ -46,6 +47,7 @@ _VERSIONS = (
     SCHEMA_VERSION_PARTS,
     SCHEMA_VERSION_PLACED,
     SCHEMA_VERSION_PITCHED,
+    SCHEMA_VERSION_CLUSTERS,
 )
 
 
@@ -209,7 +211,6 @@ def _parse_kernel(fields: Fields) -> PlainKernel:
         group = {
             "problems": tuple(parse_problem(item) for item in fields.objects("problems")),
             "tma_descriptors": descriptors,
-            "cluster": fields.triple("cluster"),
             # Came later: kernels of bundles without it read nothing before they wait.
             "read_early": fields.strings("read_early", default=()),
         }
@@ -229,6 +230,8 @@ def _parse_kernel(fields: Fields) -> PlainKernel:
         steps=fields.strings("steps"),
         # Came later: kernels of no matmul without it do not wait.
         dependent_launch=fields.boolean("dependent_launch", default=False),
+        # Came later: kernels of no matmul without it have none.
+        cluster=fields.triple("cluster") if is_group or "cluster" in fields.data else NO_CLUSTER,
         **group,
     )
 

@@ -30,6 +30,9 @@ PTX = "kernel.ptx"
 SPIRV = "kernel.spv"
 SPIRV_FORMAT = "spirv"  # of a manifest of a kernel for Intel's GPUs (`bundle.spirv`)
 
+# The cluster of a kernel whose blocks form none.
+NO_CLUSTER = (1, 1, 1)
+
 # Operands of the matmul, which every kernel has, and of the elementwise ops before and after it.
 MATMUL_ROLES = ("a", "b", "c")
 EPILOGUE_ROLES = tuple(epilogue_role(number) for number in range(8))
@@ -236,7 +239,7 @@ class Manifest:
     tool_versions: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     tma_descriptors: tuple[TmaDescriptor, ...] = ()
-    cluster: tuple[int, int, int] = (1, 1, 1)
+    cluster: tuple[int, int, int] = NO_CLUSTER
     dependent_launch: bool = False
     read_early: tuple[str, ...] = ()
     function: str = ""

@@ -6,13 +6,15 @@ divided, and again where the kernel is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.multi_kernel.attention_softmax import Chain, is_constant, loops_along, shape_of, yielded
-from stepladder.extension.lib.multi_kernel.products import is_product
+from stepladder.extension.lib.multi_kernel.products import is_contraction
 from stepladder.extension.lib.multi_kernel.stages import in_order, inner_ops, is_elementwise
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
@@ -27,7 +29,6 @@ TYPES = ("f16", "bf16")
 # Numbers of 16 bits that an f32 weight becomes the sum of: its error is at most 2^-18 in bf16 and 2^-24 in f16, where
 # results are rounded to 2^-9 and 2^-12.
 _WIDE_TERMS = 2
-_INNER = 2  # axes of scores: of queries and keys
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Attention:
         ops: all, in order, with the views between them.
         queries, keys, values, result: the tensors; the last axis of each is that of a head.
         shape: of the scores: outer axes, then those of queries and keys.
+        has_rows: whether scores have an axis of queries; else there is one query.
         scores: the products of queries and keys.
         logits: what elementwise ops make of them, whose softmax is taken.
         terms: numbers of the values' type that a weight is the sum of; 1 where the payload rounds weights.
@@ -65,10 +67,16 @@ class Attention:
     values: Operand
     result: Operand
     shape: tuple[int, ...]
+    has_rows: bool
     scores: ir.Value
     logits: ir.Value
     terms: int
     zeroes_hidden: bool
+
+    @property
+    def inner(self) -> int:
+        """Axes of scores behind the outer ones."""
+        return len(_inner_axes(self.has_rows))
 
 
 def last_products(block: ir.Block) -> Iterator[ir.Operation]:
@@ -77,7 +85,7 @@ def last_products(block: ir.Block) -> Iterator[ir.Operation]:
     Args:
         block: of a function on tensors.
     """
-    yield from (op for op in operations_of(block) if is_product(op))
+    yield from (op for op in operations_of(block) if is_contraction(op))
 
 
 def find_last(block: ir.Block) -> Attention:
@@ -105,39 +113,74 @@ def find(second: ir.Operation) -> Attention:
         Refusal: it is none.
     """
     _check_product(second)
-    weights, values, loops = _weights_of(second)
+    try:
+        return _find(second, has_rows=True)
+    except Refusal:
+        # Passes drop the axis of a single query, so that heads are the last axis but one of the scores.
+        with contextlib.suppress(Refusal):
+            return _find(second, has_rows=False)
+        raise
+
+
+def _find(second: ir.Operation, *, has_rows: bool) -> Attention:
+    """Returns an attention whose scores have an axis of queries, or none."""
+    inner = _inner_axes(has_rows)
+    weights, values, loops = _weights_of(second, inner)
     weight, value_type = element_of(weights.type), element_of(values.type)
     if weight != value_type and not isinstance(weight, ir.F32Type):
         raise Refusal(
             second, f"weights of {weight} and values of {value_type}; accepted: of one type, or weights of f32"
         )
-    chain = Chain()
+    chain = Chain(len(inner))
     logits = chain.softmax(weights)
     scores = chain.scores(logits)
     first = defining_op(scores)
     _check_product(first)
     shape = shape_of(scores)
+    outer = shape[: -len(inner)]
     maps = indexing_maps(first)
-    axes = dict(zip(loops_along(first, maps[2]), _axes_of_scores(len(shape))))
-    operands = [Operand(value, _axes(first, map_, axes), shape[:-2]) for value, map_ in zip(first.operands, maps[:2])]
+    axes = dict(zip(loops_along(first, maps[2]), (*range(len(outer)), *inner)))
+    operands = [Operand(value, _axes(first, map_, axes), outer) for value, map_ in zip(first.operands, maps[:2])]
     operands.sort(key=lambda operand: COLUMN in operand.axes)
     queries, keys = operands
-    if ROW not in queries.axes or COLUMN in queries.axes or ROW in keys.axes or COLUMN not in keys.axes:
+    if (ROW in queries.axes) != has_rows or COLUMN in queries.axes or ROW in keys.axes or COLUMN not in keys.axes:
         raise Refusal(first, "scores whose last two axes are not those of queries and keys")
-    result, rounding = _rounded(second, Operand(second.results[0], *loops[1]))
+    result, rounding = _rounded(second, Operand(second.results[0], *loops[1]), has_rows=has_rows)
     value = Operand(values, *loops[0])
     if (
         ROW in value.axes
         or COLUMN not in value.axes
         or COLUMN in result.axes
-        or len(result.axes) != len(result.outer) + 2
+        or len(result.axes) != len(result.outer) + len(inner)
     ):
         raise Refusal(second, "values that depend on the query, or no sum along the keys")
     ops = tuple(in_order([first, *chain.ops, second, *rounding]))
     terms = 1 if weight == value_type else _WIDE_TERMS
-    attention = Attention(ops, queries, keys, value, result, shape, scores, logits, terms, chain.zeroes_hidden)
+    shape = (*outer, shape[-len(inner)] if has_rows else 1, shape[-1])
+    attention = Attention(
+        ops, queries, keys, value, result, shape, has_rows, scores, logits, terms, chain.zeroes_hidden
+    )
     _check(attention)
     return attention
+
+
+def heads_of_keys(attention: Attention) -> int:
+    """Returns how many neighbouring heads of queries share keys and values.
+
+    Args:
+        attention: the attention.
+    """
+    return math.gcd(*map(_repeated, (attention.keys, attention.values)))
+
+
+def _repeated(operand: Operand) -> int:
+    """Returns the product of the last outer axes, up to one that an operand has."""
+    count = 1
+    for axis in reversed(range(len(operand.outer))):
+        if axis in operand.axes:
+            break
+        count *= operand.outer[axis]
+    return count
 
 
 def tile_of(attention: Attention, columns: int) -> int:
@@ -164,8 +207,9 @@ def _check(attention: Attention) -> None:
             raise Refusal(op, "a value between the products of an attention has other uses")
 
 
-def _axes_of_scores(rank: int) -> tuple[int, ...]:
-    return (*range(rank - _INNER), ROW, COLUMN)
+def _inner_axes(has_rows: bool) -> tuple[int, ...]:
+    """Returns the axes of scores behind the outer ones."""
+    return (ROW, COLUMN) if has_rows else (COLUMN,)
 
 
 def _axes(op: ir.Operation, map_: ir.AffineMap, axes: dict[int, int]) -> tuple[int, ...]:
@@ -196,7 +240,7 @@ def _check_product(op: ir.Operation) -> None:
 _Axes = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def _weights_of(second: ir.Operation) -> tuple[ir.Value, ir.Value, tuple[_Axes, _Axes]]:
+def _weights_of(second: ir.Operation, inner: Sequence[int]) -> tuple[ir.Value, ir.Value, tuple[_Axes, _Axes]]:
     """Returns the operand that elementwise ops make, the other one, and the axes of that and of the result."""
     maps = indexing_maps(second)
     for place in (0, 1):
@@ -204,13 +248,14 @@ def _weights_of(second: ir.Operation) -> tuple[ir.Value, ir.Value, tuple[_Axes, 
         source = producer(origin(weights, TENSOR_VIEWS))
         if source is not None and source.name == "linalg.generic" and is_elementwise(source):
             shape = shape_of(weights)
-            axes = dict(zip(loops_along(second, maps[place]), _axes_of_scores(len(shape))))
+            outer = shape[: -len(inner)]
+            axes = dict(zip(loops_along(second, maps[place]), (*range(len(outer)), *inner)))
             values, result = (_axes(second, maps[other], axes) for other in (1 - place, 2))
-            return weights, second.operands[1 - place], ((values, shape[:-2]), (result, shape[:-2]))
+            return weights, second.operands[1 - place], ((values, outer), (result, outer))
     raise Refusal(second, "a product that does not read a softmax")
 
 
-def _rounded(second: ir.Operation, result: Operand) -> tuple[Operand, list[ir.Operation]]:
+def _rounded(second: ir.Operation, result: Operand, *, has_rows: bool) -> tuple[Operand, list[ir.Operation]]:
     """Returns the result, rounded to 16 bits, and the ops between."""
     ops: list[ir.Operation] = []
     while True:
@@ -220,7 +265,7 @@ def _rounded(second: ir.Operation, result: Operand) -> tuple[Operand, list[ir.Op
         ops.append(users[0])
         if users[0].name not in TENSOR_VIEWS:
             break
-        result = _viewed(result, users[0])
+        result = _viewed(result, users[0], (ROW, DEPTH) if has_rows else (DEPTH,))
     op = ops[-1]
     if not is_elementwise(op) or sorted(inner_ops(op)) != ["arith.truncf", "linalg.yield"]:
         raise Refusal(op, "a result that is not rounded by the one op that reads it")
@@ -229,10 +274,12 @@ def _rounded(second: ir.Operation, result: Operand) -> tuple[Operand, list[ir.Op
     return Operand(op.results[0], tuple(by_loop[loop] for loop in output_loops), result.outer), ops
 
 
-def _viewed(result: Operand, view: ir.Operation) -> Operand:
-    """Returns a view of the result, of which outer axes are divided or joined."""
-    outer = len(result.outer)
+def _viewed(result: Operand, view: ir.Operation, inner: Sequence[int]) -> Operand:
+    """Returns a view of the result, of which the axes before some inner ones are divided or joined."""
+    count = len(inner)
     shape = shape_of(view.results[0])
-    if result.axes != (*range(outer), ROW, DEPTH) or shape[-2:] != shape_of(result.value)[-2:]:
+    is_outer = shape[-count:] == shape_of(result.value)[-count:]
+    if result.axes != (*range(len(result.outer)), *inner) or not is_outer:
         raise Refusal(view, "a view of the result of an attention that is not of its outer axes")
-    return Operand(view.results[0], (*range(len(shape) - 2), ROW, DEPTH), shape[:-2])
+    outer = shape[:-count]
+    return Operand(view.results[0], (*range(len(outer)), *inner), outer)

@@ -14,7 +14,7 @@ from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.multi_kernel.attention import Attention
 from stepladder.extension.lib.multi_kernel.attention_softmax import is_constant
-from stepladder.extension.lib.multi_kernel.products import axes_read, is_product
+from stepladder.extension.lib.multi_kernel.products import axes_read, is_contraction
 from stepladder.extension.lib.multi_kernel.stages import in_order, inner_ops, is_elementwise, is_extension
 from stepladder.extension.lib.multi_kernel.transposed_operands import absorbed
 from stepladder.mlir.bindings import arith, ir, passmanager
@@ -45,11 +45,11 @@ def ops_around(second: ir.Operation) -> list[ir.Operation]:
     for operand in list(second.operands)[:2]:
         before = _made_of(operand)
         has_powers = any("math.exp" in inner_ops(op) for op in before if op.name == _GENERIC)
-        if has_powers and sum(is_product(op) for op in before) == 1:
+        if has_powers and sum(is_contraction(op) for op in before) == 1:
             ops |= before
     if not ops:
         return []
-    for product in [second, *filter(is_product, ops)]:
+    for product in [second, *filter(is_contraction, ops)]:
         ops |= dict.fromkeys(prepared for value in list(product.operands)[:2] for prepared in _preparing(value))
     after = [second]
     while len(users := users_of(after[-1].results[0])) == 1 and _follows(users[0]):
@@ -59,7 +59,7 @@ def ops_around(second: ir.Operation) -> list[ir.Operation]:
     around = in_order([*ops, *after])
     computed: set[ir.Operation] = set()  # from the product of queries and keys
     for op in around[:-1]:
-        if is_product(op) or any(producer(operand) in computed for operand in op.operands):
+        if is_contraction(op) or any(producer(operand) in computed for operand in op.operands):
             computed.add(op)
             if any(user not in around for user in users_of(op.results[0])):
                 return []
@@ -75,7 +75,7 @@ def _made_of(value: ir.Value) -> dict[ir.Operation, None]:
         if op is None or op in found or not op.name.startswith(("linalg.", *TENSOR_VIEWS)):
             continue
         found[op] = None
-        if not is_product(op):
+        if not is_contraction(op):
             pending += op.operands
     return found
 
@@ -117,24 +117,24 @@ def normalize(function: ir.Operation) -> None:
         Refusal: products with other starts or types.
     """
     body = function.regions[0].blocks[0]
-    for op in filter(is_product, operations_of(body)):
+    for op in filter(is_contraction, operations_of(body)):
         _accumulate(op)
     for op in walk(function, _TRANSPOSE, "linalg.broadcast"):
         _generalize(op)
     _simplify(function)
-    for op in filter(is_product, operations_of(body)):
+    for op in filter(is_contraction, operations_of(body)):
         result = absorbed(op, (), with_views=True)
         if result is not None:
             _replace(op, result)
     _simplify(function)
-    products = [op for op in operations_of(body) if is_product(op)]
+    products = [op for op in operations_of(body) if is_contraction(op)]
     if len(products) == _PRODUCTS:
         _order_scores(*products)
     for op in operations_of(body):
         if op.name == _GENERIC and is_elementwise(op):
             _read_in_order(op)
     _simplify(function)
-    for op in filter(is_product, operations_of(body)):
+    for op in filter(is_contraction, operations_of(body)):
         attributes = {"indexing_maps": op.attributes["indexing_maps"]}
         with ir.InsertionPoint(op), op.location:
             contraction = create_named_op("linalg.contract", list(op.operands)[:2], op.operands[2], attributes)
@@ -157,7 +157,7 @@ def _simplify(function: ir.Operation) -> None:
     """Drops loops of one iteration, and fuses elementwise ops with each other, but not with products."""
     without_units = passmanager.PassManager.parse(_WITHOUT_UNITS, function.context)
     without_units.run(function)
-    for op in filter(is_product, operations_of(function.regions[0].blocks[0])):
+    for op in filter(is_contraction, operations_of(function.regions[0].blocks[0])):
         with ir.InsertionPoint(op), op.location:
             maps = {"indexing_maps": op.attributes["indexing_maps"]}
             opaque = ir.Operation.create(_OPAQUE, [op.results[0].type], list(op.operands)[:2], maps)
@@ -244,7 +244,7 @@ def _read_in_order(reader: ir.Operation) -> None:
     for place, map_ in enumerate(maps[:-1]):
         product = producer(reader.operands[place])
         is_transposed = map_.is_permutation and map_ != identity == maps[-1]
-        if product is None or not is_product(product) or not is_transposed or len(users_of(product.results[0])) > 1:
+        if product is None or not is_contraction(product) or not is_transposed or len(users_of(product.results[0])) > 1:
             continue
         *read, made = indexing_maps(product)
         axes = [ir.AffineDimExpr(item).position for item in map_.results]

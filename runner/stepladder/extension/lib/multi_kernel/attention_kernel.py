@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stepladder.extension.lib import memory, tma, vectors, warpgroup_ops
-from stepladder.extension.lib.arithmetic import apply, constant, digits, index, integer, less_than
-from stepladder.extension.lib.control_flow import create_if_below, operations_of
+from stepladder.extension.lib.arithmetic import apply, constant, equal, index, less_than
+from stepladder.extension.lib.control_flow import create_if, create_if_below, operations_of
 from stepladder.extension.lib.element_bodies import create_forall
-from stepladder.extension.lib.multi_kernel.attention import COLUMN, DEPTH, ROW, Attention, Operand
+from stepladder.extension.lib.multi_kernel.attention import COLUMN, ROW, Attention, Operand
 from stepladder.extension.lib.multi_kernel.attention_logits import Logits, has_causal_mask
-from stepladder.extension.lib.multi_kernel.attention_weights import correction, divided, pair_of, powers
+from stepladder.extension.lib.multi_kernel.attention_places import Places, Row
+from stepladder.extension.lib.multi_kernel.attention_splits import Combination
+from stepladder.extension.lib.multi_kernel.attention_weights import (
+    correction,
+    divided,
+    folded,
+    over_lanes,
+    pair_of,
+    powers,
+    reciprocal,
+)
 from stepladder.extension.lib.threads import WARP, WARPGROUP
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
 from stepladder.mlir import types
@@ -25,7 +34,6 @@ _CHUNK = 16  # bytes that cp.async copies
 _MATRIX = 8  # columns of which a thread has two adjacent elements
 _STEP = 16  # keys of one product with the values
 _HALVES = 2  # rows of a thread: eight apart
-_LANES = (1, 2)  # distances of the lanes with elements of one row
 _F16_EXPONENT = 15  # of the largest power of two in f16
 
 
@@ -54,10 +62,11 @@ class Tile:
 class AttentionKernel:
     """Writes the loops over blocks and threads of an attention.
 
-    A block has 64 queries for each warpgroup. A thread has two rows of each instruction's 64, and of a row of scores
-    two adjacent elements of eight; four neighbouring lanes have a row. It keeps the maxima of its rows, its part of
-    their sums, and its part of the result, which is multiplied by what the maxima have grown by, before the products
-    of a tile with the values are added to it (online softmax).
+    The rows of a block, 64 for each warpgroup, are queries of a head, or of all heads that share keys and values, if a
+    block has so many rows. A thread has two rows of each instruction's 64, and of a row of scores two adjacent elements
+    of eight; four neighbouring lanes have a row. It keeps the maxima of its rows, its part of their sums, and its part
+    of the result, which is multiplied by what the maxima have grown by, before the products of a tile with the values
+    are added to it (online softmax). With splits, blocks of a cluster have a part of the tiles each.
 
     Args:
         attention: the attention.
@@ -65,6 +74,7 @@ class AttentionKernel:
         result: the buffer that is written.
         keys: of a tile.
         warpgroups: of a block.
+        splits: parts of the tiles.
         fast: whether exponentials are approximated, and tiles of keys left out that a mask hides from all queries.
     """
 
@@ -76,15 +86,19 @@ class AttentionKernel:
         *,
         keys: int,
         warpgroups: int,
+        splits: int,
         fast: bool,
     ) -> None:
         self.attention, self.buffers, self.result = attention, buffers, result
-        self.keys, self.warpgroups, self.fast = keys, warpgroups, fast
-        self.rows = warpgroups * MMA_ROWS
+        self.keys, self.warpgroups, self.splits, self.fast = keys, warpgroups, splits, fast
+        self.rows, self.threads = warpgroups * MMA_ROWS, warpgroups * WARPGROUP
         self.element = ir.MemRefType(result.type).element_type
         self.f32 = ir.F32Type.get()
-        self.is_causal = has_causal_mask(attention)
-        *_, self.query_count, self.key_count = attention.shape
+        self.places = Places(attention, self.rows)
+        self.row_count, self.key_count = self.places.row_count, attention.shape[-1]
+        # Splits have equally many tiles, and no block of the cluster none.
+        self.is_causal = splits == self.places.heads == 1 and has_causal_mask(attention)
+        self.logits = Logits(attention, buffers)
         self.has_edge = self.key_count % keys != 0
         # Weights, and so sums of them, are multiplied by a power of two for which the second terms of small ones are
         # no subnormal numbers: the largest one in f16.
@@ -92,21 +106,22 @@ class AttentionKernel:
 
     def write(self) -> None:
         """Creates the loops at the insertion point."""
-        count = math.prod(self.attention.shape[:-2])
-        blocks = -(-self.query_count // self.rows)  # of a head
-        block = create_forall(count * blocks, "block")
-        with ir.InsertionPoint(operations_of(block.owner)[-1]):
+        count, blocks = self.places.groups, self.places.blocks
+        number = create_forall(count * blocks * self.splits, "block")
+        with ir.InsertionPoint(operations_of(number.owner)[-1]):
+            self.split = apply(lambda b: ir.AffineExpr.get_mod(b, self.splits), number)
+            block = apply(lambda b: ir.AffineExpr.get_floor_div(b, self.splits), number)
             # Queries that attend to most keys come first: the last blocks are short.
-            first = apply(lambda b: (blocks - 1 - ir.AffineExpr.get_floor_div(b, count)) * self.rows, block)
-            head = apply(lambda b: ir.AffineExpr.get_mod(b, count), block)
-            self.head, self.first = head, first
-            self.logits = Logits(self.attention, self.buffers, head)
+            self.first = apply(lambda b: (blocks - 1 - ir.AffineExpr.get_floor_div(b, count)) * self.rows, block)
+            self.places.begin(apply(lambda b: ir.AffineExpr.get_mod(b, count), block))
             tiles = [
                 self._tile(self.attention.queries, self.rows, ROW),
                 self._tile(self.attention.keys, self.keys, COLUMN, KEYS),
                 self._tile(self.attention.values, self.keys, COLUMN, VALUES),
             ]
-            self.thread = create_forall(self.warpgroups * WARPGROUP, "thread")
+            rows = min(self.rows, self.row_count)
+            self.combination = Combination(self.splits, rows, tiles[-1].depth) if self.splits > 1 else None
+            self.thread = create_forall(self.threads, "thread")
             with ir.InsertionPoint(operations_of(self.thread.owner)[-1]):
                 self._compute(*tiles)
 
@@ -134,9 +149,12 @@ class AttentionKernel:
         with_values = types.accumulator(MMA_ROWS, values.depth, self.f32)
         lowest, zero = constant(self.f32, float("-inf")), constant(self.f32, 0.0)
         begin = [warpgroup_ops.init_accumulator(with_values), lowest, lowest, zero, zero]
-        loop = scf.ForOp(index(0), self._end(), index(self.keys), begin)
+        first_key, count = self._split()
+        loop = scf.ForOp(index(0), count, index(self.keys), begin)
         with ir.InsertionPoint(loop.body):
             key = loop.induction_variable
+            if self.splits > 1:
+                key = arith.addi(first_key, key)
             for tile in (keys, values):
                 self._copy(tile, key)
             nvvm.cp_async_commit_group()
@@ -151,7 +169,22 @@ class AttentionKernel:
             gpu.barrier()
             scf.yield_([result, *largest, *sums])
         result, *state = loop.results_
-        self._store(result, state[_HALVES:])
+        totals = [over_lanes(total, arith.addf) for total in state[_HALVES:]]
+        if self.combination is None:
+            self._store(result, totals)
+        else:
+            self._combine(self.combination, result, state[:_HALVES], totals)
+
+    def _split(self) -> tuple[ir.Value, ir.Value]:
+        """Returns the first key of the block's tiles, and how many keys these have."""
+        if self.splits == 1:
+            return index(0), self._end()
+        tiles = -(-self.key_count // self.keys)
+        begin, stop = (
+            apply(lambda s, n=number: ir.AffineExpr.get_floor_div((s + n) * tiles, self.splits) * self.keys, self.split)
+            for number in (0, 1)
+        )
+        return begin, arith.subi(stop, begin)
 
     def _end(self) -> ir.Value:
         """Returns the end of the keys that queries of the block attend to."""
@@ -166,7 +199,7 @@ class AttentionKernel:
         """Begins to copy a tile: 16 bytes a thread and copy, in the order of memory; rows beyond the tensor are 0."""
         width = _CHUNK // types.byte_width(self.element)
         per_row = tile.depth // width
-        step = self.warpgroups * WARPGROUP // per_row
+        step = self.threads // per_row
         in_box = SWIZZLE // _CHUNK
         thread = self.thread
         row = apply(lambda t: ir.AffineExpr.get_floor_div(t, per_row), thread)
@@ -179,14 +212,15 @@ class AttentionKernel:
         for number in range(tile.rows // step):
             place = apply(lambda r, n=number: r + n * step, row) if number else row
             source_row, filled = arith.addi(begin, place), None
-            extent = {ROW: self.query_count, COLUMN: self.key_count}[tile.axis]
+            extent = {ROW: self.row_count, COLUMN: self.key_count}[tile.axis]
             if extent % tile.rows:
                 inside = less_than(source_row, index(extent))
                 source_row, filled = (
                     arith.minui(source_row, index(extent - 1)),
                     arith.select(inside, index(width), index(0)),
                 )
-            source = self._address(tile.operand, {tile.axis: source_row, DEPTH: column})
+            row_of_queries = self.places.row(source_row) if tile.axis == ROW else None
+            source = self.places.address(tile.operand, column, row=row_of_queries, key=source_row)
             nvgpu.device_async_copy(
                 tile.shared_buffer,
                 [box, place, to],
@@ -196,11 +230,6 @@ class AttentionKernel:
                 src_elements=filled,
                 bypass_l1=True,
             )
-
-    def _address(self, operand: Operand, place: Mapping[int, ir.Value]) -> list[ir.Value]:
-        """Returns the indices of an element of a tensor."""
-        outer = digits(self.head, operand.outer) if operand.outer else []
-        return [place[axis] if axis in place else outer[axis] for axis in operand.axes]
 
     def _descriptor(self, view: ir.Value, rows: int, columns: int) -> ir.Value:
         type_ = types.matrix_descriptor(rows, columns, self.element)
@@ -252,9 +281,10 @@ class AttentionKernel:
     def _evaluated(
         self, scores: list[list[list[ir.Value]]], key: ir.Value, *, visible: bool, at_edge: bool = False
     ) -> list[list[list[ir.Value]]]:
-        rows = [arith.addi(self.first, apply(lambda r, n=half: r + n * _MATRIX, self.row)) for half in range(_HALVES)]
-        if self.query_count % self.rows:
-            rows = [arith.minui(row, index(self.query_count - 1)) for row in rows]
+        rows = self._numbers()
+        if self.row_count % self.rows:
+            rows = [arith.minui(row, index(self.row_count - 1)) for row in rows]
+        rows = [self.places.row(row) for row in rows]
         column = arith.addi(key, self.column)
         logits = []
         for matrix, halves in enumerate(scores):
@@ -324,50 +354,50 @@ class AttentionKernel:
         nvvm.wgmma_wait_group_sync_aligned(0)
         return result
 
-    def _store(self, result: ir.Value, sums: Sequence[ir.Value]) -> None:
+    def _store(self, result: ir.Value, totals: Sequence[ir.Value]) -> None:
         """Divides the result by the sums of its rows, and stores it."""
         columns = types.accumulator_vector(result.type).shape[1]
-        one = constant(self.f32, 1.0)
-        totals = [over_lanes(total, arith.addf) for total in sums]
-        factors = [arith.divf(one, total) for total in totals]
-        if self.attention.zeroes_hidden:
-            zero = constant(self.f32, 0.0)
-            is_hidden = [arith.cmpf(arith.CmpFPredicate.OEQ, total, zero) for total in totals]
-            factors = [arith.select(is_zero, zero, factor) for is_zero, factor in zip(is_hidden, factors)]
-        pair = ir.VectorType.get([2], self.element)
         elements = self._elements(result, columns)
-        for half, factor in enumerate(factors):
-            row = arith.addi(self.first, apply(lambda r, n=half: r + n * _MATRIX, self.row))
-            with create_if_below(row, index(self.query_count) if self.query_count % self.rows else None):
+        for half, (number, total) in enumerate(zip(self._numbers(), totals)):
+            factor = reciprocal(total, zeroes=self.attention.zeroes_hidden)
+            with create_if_below(number, index(self.row_count) if self.row_count % self.rows else None):
+                row = self.places.row(number)
                 for matrix, halves in enumerate(elements):
                     column = apply(lambda c, n=matrix * _MATRIX: c + n, self.column)
                     wide = pair_of([arith.mulf(value, factor) for value in halves[half]])
-                    address = self._address(self.attention.result, {ROW: row, DEPTH: column})
-                    memory.store_vector(arith.truncf(pair, wide), self.result, *address)
+                    self._write(wide, row, column)
 
+    def _numbers(self) -> list[ir.Value]:
+        """Returns the numbers of a thread's rows."""
+        return [arith.addi(self.first, apply(lambda r, n=half: r + n * _MATRIX, self.row)) for half in range(_HALVES)]
 
-def folded(values: Sequence[ir.Value], fold: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
-    """Returns values folded by pairs.
+    def _write(self, wide: ir.Value, row: Row, column: ir.Value) -> None:
+        """Rounds neighbouring elements of the result, and stores them."""
+        type_ = ir.VectorType.get(ir.VectorType(wide.type).shape, self.element)
+        address = self.places.address(self.attention.result, column, row=row)
+        memory.store_vector(arith.truncf(type_, wide), self.result, *address)
 
-    Args:
-        values: one at least.
-        fold: of two.
-    """
-    values = list(values)
-    while len(values) > 1:
-        rest = values[len(values) // 2 * 2 :]
-        values = [fold(left, right) for left, right in zip(values[::2], values[1::2])] + rest
-    return values[0]
+    def _combine(
+        self, combination: Combination, result: ir.Value, largest: Sequence[ir.Value], totals: Sequence[ir.Value]
+    ) -> None:
+        """Exchanges what the blocks of the cluster have computed of their keys, and stores a part of the result."""
+        columns = types.accumulator_vector(result.type).shape[1]
+        elements = self._elements(result, columns)
+        is_first = equal(self.column, index(0))
+        for half in range(_HALVES):
+            own = apply(lambda r, n=half: r + n * _MATRIX, self.row)
+            with create_if_below(own, index(combination.rows) if combination.rows % self.rows else None):
+                for matrix, halves in enumerate(elements):
+                    column = apply(lambda c, n=matrix * _MATRIX: c + n, self.column)
+                    combination.store(pair_of(halves[half]), own, column)
+                with create_if(is_first):
+                    combination.store_state(largest[half], totals[half], own)
 
+        def write(own: ir.Value, column: ir.Value, wide: ir.Value) -> None:
+            number = arith.addi(self.first, own)
+            is_partial = self.row_count > self.rows and self.row_count % self.rows
+            with create_if_below(number, index(self.row_count) if is_partial else None):
+                self._write(wide, self.places.row(number), column)
 
-def over_lanes(value: ir.Value, fold: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
-    """Returns a value folded over the four lanes that have elements of one row.
-
-    Args:
-        value: of f32.
-        fold: of two.
-    """
-    for distance in _LANES:
-        other, _ = gpu.shuffle(value, integer(distance, 32), integer(WARP, 32), gpu.ShuffleMode.XOR)
-        value = fold(value, other)
-    return value
+        zeroes = self.attention.zeroes_hidden
+        combination.create(self.split, self.thread, self.threads, write, zeroes=zeroes, fast=self.fast)

@@ -11,6 +11,7 @@ from stepladder.extension.lib.element_ops import repeated
 from stepladder.extension.lib.epilogues.elementwise import create_scalar_op
 from stepladder.extension.lib.memory import load_vector
 from stepladder.extension.lib.multi_kernel.attention import COLUMN, ROW, Attention
+from stepladder.extension.lib.multi_kernel.attention_places import Row
 from stepladder.extension.lib.multi_kernel.attention_softmax import is_constant
 from stepladder.extension.lib.multi_kernel.attention_weights import extended, pair_of
 from stepladder.extension.lib.vectors import extract
@@ -33,33 +34,35 @@ class Logits:
     Args:
         attention: the attention.
         buffers: of the tensors it reads.
-        head: number of the head.
     """
 
-    def __init__(self, attention: Attention, buffers: Mapping[ir.Value, ir.Value], head: ir.Value) -> None:
-        self.attention, self.buffers, self.head = attention, buffers, head
+    def __init__(self, attention: Attention, buffers: Mapping[ir.Value, ir.Value]) -> None:
+        self.attention, self.buffers = attention, buffers
 
-    def of(self, scores: Sequence[ir.Value], row: ir.Value, column: ir.Value, *, visible: bool) -> list[ir.Value]:
+    def of(self, scores: Sequence[ir.Value], row: Row, column: ir.Value, *, visible: bool) -> list[ir.Value]:
         """Returns the logits of two scores, at the insertion point.
 
         Args:
             scores: of one row, and of a column and the next.
-            row, column: their indices; the column is even.
+            row: which one.
+            column: its index, which is even.
             visible: whether the causal mask hides none of them.
         """
         pair = self._value(self.attention.logits, pair_of(scores), row, column, visible=visible)
         element = ir.VectorType(pair.type).element_type
         return [extract(pair, [side], element) for side in range(_PAIR)]
 
-    def _value(self, tensor: ir.Value, scores: ir.Value, row: ir.Value, column: ir.Value, *, visible: bool) -> ir.Value:
+    def _value(self, tensor: ir.Value, scores: ir.Value, row: Row, column: ir.Value, *, visible: bool) -> ir.Value:
         """Returns two elements of a tensor that is made of the scores."""
         tensor = origin(tensor, TENSOR_VIEWS)
         if tensor == self.attention.scores:
             return scores
         op = producer(tensor)
         assert op is not None and op in self.attention.ops
-        outer = list(ir.RankedTensorType(tensor.type).shape)[:-2]
-        loops = [*(digits(self.head, outer) if outer else []), row, column]
+        outer = list(ir.RankedTensorType(tensor.type).shape)[: -self.attention.inner]
+        loops = [*(digits(row.head, outer) if outer else []), row.query, column]
+        if not self.attention.has_rows:
+            del loops[-2]
         body = op.regions[0].blocks[0]
         values: dict[ir.Value, ir.Value] = {}
         for argument, operand, map_ in zip(body.arguments, list(op.operands)[:-1], indexing_maps(op)):
@@ -122,7 +125,7 @@ def has_causal_mask(attention: Attention) -> bool:
 def _before_mask(attention: Attention) -> ir.Value | None:
     """Returns the logit that a causal mask hides or not, in the body of the last op; None without such a mask."""
     op = producer(attention.logits)
-    if op is None or op.name != "linalg.generic" or attention.logits == attention.scores:
+    if not attention.has_rows or op is None or op.name != "linalg.generic" or attention.logits == attention.scores:
         return None
     rank = ir.RankedTensorType(attention.logits.type).rank
     last = producer(operations_of(op.regions[0].blocks[0])[-1].operands[0])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal
-from stepladder.extension.lib.multi_kernel.products import is_product
+from stepladder.extension.lib.multi_kernel.products import is_contraction
 from stepladder.extension.lib.multi_kernel.stages import inner_ops, is_elementwise
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.constant_numbers import repeated_number
@@ -69,12 +69,16 @@ def yielded(op: ir.Operation) -> ir.Value:
 class Chain:
     """The elementwise ops and reductions between the two products.
 
+    Args:
+        inner: axes of the scores behind the outer ones: of queries and keys, or of keys alone.
+
     Attributes:
         ops: those that were passed.
         zeroes_hidden: whether weights are zero in rows whose logits are all minus infinity; else they are NaN.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, inner: int) -> None:
+        self.inner = inner
         self.ops: list[ir.Operation] = []
         self.zeroes_hidden = False
 
@@ -125,7 +129,7 @@ class Chain:
         value = self._through(logits)
         source = producer(value)
         assert source is not None  # a tensor that is made of a product
-        if is_product(source):
+        if is_contraction(source):
             return value
         self._take(source)
         products: set[ir.Value] = set()
@@ -144,7 +148,7 @@ class Chain:
 
     def _through(self, value: ir.Value) -> ir.Value:
         """Returns the tensor that another one is a view of, of which outer axes are divided or joined."""
-        inner = shape_of(value)[-2:]
+        inner = shape_of(value)[-self.inner :]
         source = producer(value)
         while source is not None and source.name in TENSOR_VIEWS:
             self._note(source)
@@ -152,7 +156,7 @@ class Chain:
             source = producer(value)
         if source is None:
             raise Refusal(ir.BlockArgument(value).owner.owner, "an argument in place of scores")
-        if shape_of(value)[-2:] != inner:
+        if shape_of(value)[-self.inner :] != inner:
             raise Refusal(source, "a view of scores that is not of their outer axes")
         return value
 
@@ -250,6 +254,6 @@ def _is_made_of_product(value: ir.Value) -> bool:
     source = producer(origin(value, TENSOR_VIEWS))
     if source is None or not source.name.startswith("linalg."):
         return False
-    if is_product(source):
+    if is_contraction(source):
         return True
     return is_elementwise(source) and any(map(_is_made_of_product, source.operands))

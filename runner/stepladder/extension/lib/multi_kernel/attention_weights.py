@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from stepladder.extension.lib.arithmetic import constant, integer
 from stepladder.extension.lib.epilogues.scalar_ops import approximated
+from stepladder.extension.lib.threads import WARP
 from stepladder.extension.lib.vectors import extract
-from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.bindings import arith, gpu, ir
 
 _LOG2_E = 1 / math.log(2)
+_LANES = (1, 2)  # distances of the lanes with elements of one row
 # Numbers whose products with it may be infinite, and what they are multiplied by.
 _LARGE, _OF_LARGE = 2.0**127, 2.0**-20
 
@@ -61,6 +63,18 @@ def _scale(base: ir.Value) -> ir.Value:
     return arith.select(is_large, constant(f32, _OF_LARGE), constant(f32, _LOG2_E))
 
 
+def reciprocal(total: ir.Value, *, zeroes: bool) -> ir.Value:
+    """Returns what the sums of a row's products are multiplied by.
+
+    Args:
+        total: the sum of the row's weights.
+        zeroes: whether it is zero where this sum is zero: for a row without keys.
+    """
+    zero = constant(total.type, 0.0)
+    factor = arith.divf(constant(total.type, 1.0), total)
+    return arith.select(arith.cmpf(arith.CmpFPredicate.OEQ, total, zero), zero, factor) if zeroes else factor
+
+
 def divided(weights: ir.Value, type_: ir.VectorType, count: int) -> list[ir.Value]:
     """Returns vectors of a narrower type whose sum is a vector of weights, the largest first.
 
@@ -99,6 +113,33 @@ def extended(pair: ir.Value) -> ir.Value:
     bits = extract(word, [0], i32)
     low, high = arith.shli(bits, integer(16, 32)), arith.andi(bits, integer(-(1 << 16), 32))
     return pair_of([arith.bitcast(f32, low), arith.bitcast(f32, high)])
+
+
+def folded(values: Sequence[ir.Value], fold: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
+    """Returns values folded by pairs.
+
+    Args:
+        values: one at least.
+        fold: of two.
+    """
+    values = list(values)
+    while len(values) > 1:
+        rest = values[len(values) // 2 * 2 :]
+        values = [fold(left, right) for left, right in zip(values[::2], values[1::2])] + rest
+    return values[0]
+
+
+def over_lanes(value: ir.Value, fold: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
+    """Returns a value folded over the four lanes that have elements of one row.
+
+    Args:
+        value: of f32.
+        fold: of two.
+    """
+    for distance in _LANES:
+        other, _ = gpu.shuffle(value, integer(distance, 32), integer(WARP, 32), gpu.ShuffleMode.XOR)
+        value = fold(value, other)
+    return value
 
 
 def _created(name: str, *operands: ir.Value) -> ir.Value:

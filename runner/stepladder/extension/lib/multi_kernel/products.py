@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from stepladder.extension.lib.control_flow import operations_of
@@ -61,6 +61,21 @@ def is_product(op: ir.Operation) -> bool:
     Args:
         op: a payload op.
     """
+    return _multiplies(op, all)
+
+
+def is_contraction(op: ir.Operation) -> bool:
+    """Returns whether an op is a matmul, or one whose A or B is a vector, or a batch of those.
+
+    Args:
+        op: a payload op.
+    """
+    return _multiplies(op, any)
+
+
+def _multiplies(op: ir.Operation, has_own_loops: Callable[[Iterable[object]], bool]) -> bool:
+    """Returns whether an op sums products, and both operands, or any, have loops of the result that the other has not;
+    those of named ops may be left out."""
     if op.name in _PRODUCTS or op.name in _VECTORS:
         return _shares_loops(op)
     if not is_structured(op) or len(op.operands) != 3 or len(op.results) != 1:
@@ -72,7 +87,7 @@ def is_product(op: ir.Operation) -> bool:
     groups, sizes = groups_of(op), sizes_of(op)
     # Sums of one product each are elementwise, except in ops named otherwise.
     is_sum = any(sizes[loop] > 1 for loop in groups.k)
-    if not (is_sum and groups.m and groups.n and _shares_loops(op)):
+    if not (is_sum and has_own_loops((groups.m, groups.n)) and _shares_loops(op)):
         return False
     # Zero points of integers become ops of their own later; products that wrap before they are extended stay.
     return factors(structured(op)) is not None if adds_floats else _multiplies_wide(op)
