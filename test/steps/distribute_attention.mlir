@@ -1,12 +1,20 @@
 // A block computes 128 queries of a head: its threads copy a tile of queries, and in each iteration tiles of keys and
 // values, to shared memory in the order of the 128-byte swizzle. With a causal mask, the loop ends at the keys of the
 // block's last query, and a tile that all queries of the block attend to is not masked. Exponentials are powers of two,
-// but not with math = libdevice, which reads all keys too. A function without an attention is refused.
+// but not with math = libdevice, which reads all keys too. With splits, the blocks of a cluster have a part of the
+// tiles each, and combine their sums from each other's shared memory. A function without an attention is refused, and
+// so are more splits than there are tiles.
 //
 // RUN: %stepladder-opt %s --pipeline %transforms/functions/attention.mlir --step distribute_attention \
 // RUN:   --split-input-file --verify-diagnostics | FileCheck %s
 // RUN: %stepladder-opt %s --pipeline %transforms/functions/attention.mlir --step distribute_attention \
 // RUN:   --set math=libdevice --split-input-file --verify-diagnostics | FileCheck %s --check-prefix=EXACT
+// RUN: %stepladder-opt %s --pipeline %transforms/functions/attention.mlir --step distribute_attention \
+// RUN:   --set rows=64 --set splits=3 --split-input-file --verify-diagnostics | FileCheck %s --check-prefix=SPLIT
+// RUN: not %stepladder-opt %s --pipeline %transforms/functions/attention.mlir --step distribute_attention \
+// RUN:   --set splits=5 --split-input-file 2>&1 | FileCheck %s --check-prefix=MANY
+
+// MANY: tc.distribute_attention: 5 splits of 4 tiles of keys; accepted: at most one for each tile
 
 #all = affine_map<(h, t, s) -> (h, t, s)>
 #rows = affine_map<(h, t, s) -> (h, t)>
@@ -56,6 +64,30 @@
 // EXACT-NOT: math.exp2
 // EXACT: math.exp {{.*}} : f32
 // EXACT-NOT: math.exp2
+
+// SPLIT-DAG: [[begin:#.+]] = affine_map<()[s0] -> (((s0 * 4) floordiv 3) * 64 - (s0 floordiv 3) * 256)>
+// SPLIT-LABEL: func.func @causal(
+// SPLIT: gpu.launch clusters({{.*}} = %c3, {{.*}} blocks({{.*}} = %c24, {{.*}} threads({{.*}} = %c128,
+// SPLIT: [[rank:%.+]] = gpu.cluster_block_id x
+// SPLIT: memref.alloc() {keys} : memref<1x64x64xbf16, #gpu.address_space<workgroup>>
+// SPLIT: [[sums:%.+]] = memref.alloc() : memref<64x72xf32, #gpu.address_space<workgroup>>
+// SPLIT: [[states:%.+]] = memref.alloc() : memref<64x2xf32, #gpu.address_space<workgroup>>
+// SPLIT: [[first:%.+]] = affine.apply [[begin]]()[[[rank]]]
+// SPLIT: scf.for [[key:%.+]] = %c0 to {{.*}} step %c64
+// SPLIT-NEXT: arith.addi [[first]], [[key]]
+// SPLIT: scf.yield
+// SPLIT-COUNT-8: vector.store {{.*}}, [[sums]][
+// SPLIT: vector.store {{.*}}, [[states]][
+// SPLIT: nvvm.cluster.arrive
+// SPLIT-NEXT: nvvm.cluster.wait
+// SPLIT-COUNT-6: nvvm.mapa
+// SPLIT: scf.for
+// SPLIT: arith.maxnumf
+// SPLIT-COUNT-3: llvm.load {{.*}} : !llvm.ptr<7> -> vector<4xf32>
+// SPLIT: arith.truncf {{.*}} : vector<4xf32> to vector<4xbf16>
+// SPLIT: vector.store {{.*}} : memref<2x256x64xbf16>, vector<4xbf16>
+// SPLIT: nvvm.cluster.arrive
+// SPLIT-NEXT: nvvm.cluster.wait
 func.func @causal(%q: tensor<2x256x64xbf16>, %k: tensor<2x256x64xbf16>, %v: tensor<2x256x64xbf16>)
     -> tensor<2x256x64xbf16> {
   %zero = arith.constant 0.0 : f32

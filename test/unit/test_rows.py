@@ -239,3 +239,28 @@ func.func @f(%x: tensor<2x3x64xf16>) -> tensor<3x2x64xf16> {
     assert {*signs.flat} == {-1, 1}
     expected = (signs * wide / np.sqrt((wide**2).sum(-1, keepdims=True))).transpose(1, 0, 2)
     np.testing.assert_allclose(function(x), expected, atol=1e-3)
+
+
+def test_axes_of_one_element_do_not_make_rows() -> None:
+    """A sum of the columns of a matrix is not one along rows, although another operand, with an axis of one element,
+    has as many axes and is read along them."""
+    text = """
+func.func @f(%w: tensor<2x1x2048xf32>, %b: tensor<2x1xf32>, %x: tensor<2x2048x32xf32>) -> tensor<2x1x32xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<2x1x32xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, u, j, k) -> (i, u, k)>, affine_map<(i, u, j, k) -> (i, u)>,
+      affine_map<(i, u, j, k) -> (i, k, j)>, affine_map<(i, u, j, k) -> (i, u, j)>],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%w, %b, %x : tensor<2x1x2048xf32>, tensor<2x1xf32>, tensor<2x2048x32xf32>) outs(%zeros : tensor<2x1x32xf32>) {
+  ^bb0(%a: f32, %s: f32, %c: f32, %out: f32):
+    %q = arith.divf %a, %s : f32
+    %m = arith.mulf %q, %c : f32
+    %v = arith.addf %m, %out : f32
+    linalg.yield %v : f32
+  } -> tensor<2x1x32xf32>
+  return %y : tensor<2x1x32xf32>
+}
+"""
+    function = stepladder.compile(text, target="sm_80", device="emulator")
+    generator = np.random.default_rng(0)
+    w, b, x = (generator.uniform(1, 2, shape).astype(np.float32) for shape in ((2, 1, 2048), (2, 1), (2, 2048, 32)))
+    np.testing.assert_allclose(function(w, b, x), (w / b[..., None]) @ x, rtol=1e-5)

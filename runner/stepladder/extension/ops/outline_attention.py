@@ -5,8 +5,16 @@ import contextlib
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.multi_kernel.argument_parts import part_of
-from stepladder.extension.lib.multi_kernel.attention import Attention, find, find_last, last_products, tile_of
+from stepladder.extension.lib.multi_kernel.attention import (
+    OF_VECTORS,
+    Attention,
+    find,
+    find_last,
+    last_products,
+    tile_of,
+)
 from stepladder.extension.lib.multi_kernel.attention_form import normalize, ops_around, reads_copies
+from stepladder.extension.lib.multi_kernel.products import is_without_units
 from stepladder.extension.lib.multi_kernel.stages import is_start, one_function, outline, write_stage
 from stepladder.extension.lib.multi_kernel.strided_views import strided_view
 from stepladder.mlir.bindings import ir
@@ -18,7 +26,8 @@ class OutlineAttention(Tc.Operation, name="outline_attention"):
     """Moves the two products of an attention, and the softmax and elementwise ops between them, to a private function.
 
     An attention as front ends write it gets the form of others before: products in f32 of the tensors as they are, and
-    fused elementwise ops.
+    fused elementwise ops. A function whose products are those of vectors, of one query, gets the attribute
+    `of_vectors`.
 
     Attributes: `columns`: keys of a tile of the kernel, at most.
 
@@ -34,9 +43,13 @@ class OutlineAttention(Tc.Operation, name="outline_attention"):
 def outline_attention(payload: ir.Operation, op: OutlineAttention, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
     for product in list(last_products(one_function(payload).regions[0].blocks[0])):
+        of_vectors = is_without_units(product)
         attention = _attention(product, op, rewriter)
         if attention is not None:
-            outline([*_slices(attention), *attention.ops], [attention.result.value], "attention", rewriter)
+            ops = [*_slices(attention), *attention.ops]
+            function = outline(ops, [attention.result.value], "attention", rewriter)
+            if of_vectors:
+                function.attributes[OF_VECTORS] = ir.UnitAttr.get()
 
 
 def _attention(product: ir.Operation, op: OutlineAttention, rewriter: Rewriter) -> Attention | None:

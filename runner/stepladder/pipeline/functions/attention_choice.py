@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from stepladder.extension.lib.multi_kernel.attention import find_last
+from stepladder.extension.lib.multi_kernel.attention import OF_VECTORS, find_last
 from stepladder.mlir.traverse import walk
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.cost_model import gpu
@@ -33,9 +33,11 @@ def is_slower(texts: Mapping[str, str], request: Request, target: str) -> bool:
         if not is_attention(name):
             continue
         module = parse_payload(text, "attention")  # what `walk` returns does not keep it
-        attention = find_last(walk(module, "func.func")[0].regions[0].blocks[0])
-        is_wide = attention.terms > 1
+        function = walk(module, "func.func")[0]
+        attention = find_last(function.regions[0].blocks[0])
         one_kernel += choose(attention, on, skips=skips).us
-        score = on.attention["score"] * (on.attention["wide_score"] if is_wide else 1)
+        score = on.attention["score"] * (on.attention["wide_score"] if attention.terms > 1 else 1)
+        if OF_VECTORS in function.attributes:
+            score = on.attention["vector_score"]
         several_kernels += on.attention["kernels"] + math.prod(attention.shape) * score * 1e-6
     return one_kernel > several_kernels

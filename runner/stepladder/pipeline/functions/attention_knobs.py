@@ -61,7 +61,7 @@ def _time(attention: Attention, on: Gpu, rows: int, splits: int, *, skips: bool)
     few = rows == _ROWS[0]
     is_whole = not few and splits == 1
     tiles = -(-keys // (_TILE if is_whole else _HALF_TILE))
-    resident = on.blocks_at_once(splits) // splits * (2 if few else 1)
+    resident = max(1, min(on.blocks_at_once(splits), on.multiprocessors) // splits) * (2 if few else 1)
     waves = math.ceil(clusters / resident)
     most = waves * -(-tiles // splits)
     if is_whole and skips and heads == 1 and has_causal_mask(attention):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from stepladder.extension.lib import memory, tma, vectors, warpgroup_ops
 from stepladder.extension.lib.arithmetic import apply, constant, equal, index, less_than
@@ -12,7 +11,7 @@ from stepladder.extension.lib.control_flow import create_if, create_if_below, op
 from stepladder.extension.lib.element_bodies import create_forall
 from stepladder.extension.lib.multi_kernel.attention import COLUMN, ROW, Attention, Operand
 from stepladder.extension.lib.multi_kernel.attention_logits import Logits, has_causal_mask
-from stepladder.extension.lib.multi_kernel.attention_places import Places, Row
+from stepladder.extension.lib.multi_kernel.attention_places import Places, Row, Tile
 from stepladder.extension.lib.multi_kernel.attention_splits import Combination
 from stepladder.extension.lib.multi_kernel.attention_weights import (
     correction,
@@ -35,28 +34,6 @@ _MATRIX = 8  # columns of which a thread has two adjacent elements
 _STEP = 16  # keys of one product with the values
 _HALVES = 2  # rows of a thread: eight apart
 _F16_EXPONENT = 15  # of the largest power of two in f16
-
-
-@dataclass(frozen=True)
-class Tile:
-    """Rows of a tensor in shared memory: boxes x rows x elements of 128 bytes, swizzled.
-
-    Attributes:
-        operand: the tensor; `buffer`, where it is in memory.
-        rows: how many; `axis`, which axis they are.
-        shared_buffer: the buffer in shared memory.
-    """
-
-    operand: Operand
-    buffer: ir.Value
-    rows: int
-    axis: int
-    shared_buffer: ir.Value
-
-    @property
-    def depth(self) -> int:
-        """Elements of a row."""
-        return ir.MemRefType(self.buffer.type).shape[-1]
 
 
 class AttentionKernel:
@@ -90,7 +67,7 @@ class AttentionKernel:
         fast: bool,
     ) -> None:
         self.attention, self.buffers, self.result = attention, buffers, result
-        self.keys, self.warpgroups, self.splits, self.fast = keys, warpgroups, splits, fast
+        self.keys, self.splits, self.fast = keys, splits, fast
         self.rows, self.threads = warpgroups * MMA_ROWS, warpgroups * WARPGROUP
         self.element = ir.MemRefType(result.type).element_type
         self.f32 = ir.F32Type.get()
@@ -119,8 +96,8 @@ class AttentionKernel:
                 self._tile(self.attention.keys, self.keys, COLUMN, KEYS),
                 self._tile(self.attention.values, self.keys, COLUMN, VALUES),
             ]
-            rows = min(self.rows, self.row_count)
-            self.combination = Combination(self.splits, rows, tiles[-1].depth) if self.splits > 1 else None
+            own = min(self.rows, self.row_count)
+            self.combination = Combination(self.splits, own, tiles[-1].depth) if self.splits > 1 else None
             self.thread = create_forall(self.threads, "thread")
             with ir.InsertionPoint(operations_of(self.thread.owner)[-1]):
                 self._compute(*tiles)

@@ -1,6 +1,7 @@
-"""Where the rows of an attention are in memory: which head's, and which query of it."""
+"""Where the rows of an attention are in memory: which head's, and which query of it; tiles in shared memory."""
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from stepladder.extension.lib.arithmetic import apply, digits, index
@@ -13,6 +14,28 @@ class Row(NamedTuple):
 
     head: ir.Value
     query: ir.Value
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Rows of a tensor in shared memory: boxes x rows x elements of 128 bytes, swizzled.
+
+    Attributes:
+        operand: the tensor; `buffer`, where it is in memory.
+        rows: how many; `axis`, which axis they are.
+        shared_buffer: the buffer in shared memory.
+    """
+
+    operand: Operand
+    buffer: ir.Value
+    rows: int
+    axis: int
+    shared_buffer: ir.Value
+
+    @property
+    def depth(self) -> int:
+        """Elements of a row."""
+        return ir.MemRefType(self.buffer.type).shape[-1]
 
 
 class Places:

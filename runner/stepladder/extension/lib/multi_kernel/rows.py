@@ -112,8 +112,9 @@ class RowOp:
         if not self.reduced or self.folds is None:
             return False
         arguments = list(self.body.arguments)[: self.inputs]
-        read = [map_ for map_, argument in zip(self.maps, arguments) if list(argument.uses)]
-        largest = self.counted(max(read, key=len, default=[]))
+        # Axes of one element do not count: the loops along them are dropped later.
+        read = [self.counted(map_) for map_, argument in zip(self.maps, arguments) if list(argument.uses)]
+        largest = max(read, key=len, default=[])
         return bool(largest) and largest[-1] == self.reduced[-1]
 
     def rows(self) -> list[int]:
