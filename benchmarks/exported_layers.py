@@ -26,8 +26,8 @@ from torch_rounds import bundles_parser, compile_to, graphs_in_turn, main_of_bun
 
 
 class Case(NamedTuple):
-    """A layer: its kind, sequences, tokens of each, elements of a token, heads, heads of keys, and elements between
-    the matmuls of its MLP."""
+    """A layer: its kind, sequences, tokens of each, elements of a token, heads, heads of keys, elements between the
+    matmuls of its MLP, their type, and tokens before these, whose keys and values are arguments."""
 
     name: str
     kind: str
@@ -38,6 +38,7 @@ class Case(NamedTuple):
     groups: int
     hidden: int
     element: str
+    cached: int = 0
 
 
 CASES = (
@@ -45,6 +46,9 @@ CASES = (
     Case("ViT-B/16", "encoder", 16, 197, 768, 12, 12, 3072, "f16"),
     Case("Llama-3-8B", "decoder", 1, 2048, 4096, 32, 8, 14336, "bf16"),
     Case("Llama-3-8B", "decoder", 1, 512, 4096, 32, 8, 14336, "bf16"),
+    Case("Llama-3-8B", "decoder", 1, 1, 4096, 32, 8, 14336, "bf16", 2047),
+    Case("Llama-3-8B", "decoder", 8, 1, 4096, 32, 8, 14336, "bf16", 2047),
+    Case("Llama-3-8B", "decoder", 32, 1, 4096, 32, 8, 14336, "bf16", 1023),
 )
 
 
@@ -80,7 +84,8 @@ def _layer(torch: Any, case: Case) -> Any:  # noqa: ANN401
             self.up = nn.Linear(case.width, case.hidden, bias=False)
             self.down = nn.Linear(case.hidden, case.width, bias=False)
             self.norm1, self.norm2 = nn.RMSNorm(case.width), nn.RMSNorm(case.width)
-            angles = torch.outer(torch.arange(case.tokens), 10000 ** -(torch.arange(0, size, 2) / size)).repeat(1, 2)
+            positions = torch.arange(case.cached, case.cached + case.tokens)
+            angles = torch.outer(positions, 10000 ** -(torch.arange(0, size, 2) / size)).repeat(1, 2)
             self.cos, self.sin = nn.Parameter(angles.cos()), nn.Parameter(angles.sin())
 
         def heads(self, x: Any) -> Any:  # noqa: ANN401
@@ -90,10 +95,11 @@ def _layer(torch: Any, case: Case) -> Any:  # noqa: ANN401
             half = self.size // 2
             return x * self.cos + torch.cat([-x[..., half:], x[..., :half]], -1) * self.sin
 
-        def forward(self, x: Any) -> Any:  # noqa: ANN401
+        def forward(self, x: Any, *cache: Any) -> Any:  # noqa: ANN401
             y = self.norm1(x)
             q, k, v = self.turned(self.heads(self.q(y))), self.turned(self.heads(self.k(y))), self.heads(self.v(y))
-            y = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+            k, v = (torch.cat([before, new], 2) for before, new in zip(cache, (k, v))) if cache else (k, v)
+            y = functional.scaled_dot_product_attention(q, k, v, is_causal=not cache, enable_gqa=True)
             x = x + self.o(y.transpose(1, 2).reshape(x.shape))
             y = self.norm2(x)
             return x + self.down(functional.silu(self.gate(y)) * self.up(y))
@@ -103,16 +109,20 @@ def _layer(torch: Any, case: Case) -> Any:  # noqa: ANN401
 
 
 def _inputs(torch: Any, case: Case, device: str) -> tuple[Any, list[Any]]:  # noqa: ANN401
-    """Returns a function of the input and the weights of a layer, and these."""
+    """Returns a function of the input, keys and values before it, and the weights of a layer, and these."""
     layer = _layer(torch, case)
     names = [name for name, _ in layer.named_parameters()]
     dtype = torch.bfloat16 if case.element == "bf16" else torch.float16
 
     class Whole(torch.nn.Module):
-        def forward(self, x: Any, *weights: Any) -> Any:  # noqa: ANN401
-            return torch.func.functional_call(layer, dict(zip(names, weights)), (x,))
+        def forward(self, *values: Any) -> Any:  # noqa: ANN401
+            return torch.func.functional_call(layer, dict(zip(names, values[count:])), values[:count])
 
-    values = [torch.randn(case.batch, case.tokens, case.width), *(value.detach() for value in layer.parameters())]
+    shapes = [(case.batch, case.tokens, case.width)]
+    if case.cached:
+        shapes += 2 * [(case.batch, case.groups, case.cached, case.width // case.heads)]
+    count = len(shapes)
+    values = [*map(torch.randn, shapes), *(value.detach() for value in layer.parameters())]
     return Whole(), [value.to(dtype).to(device) for value in values]
 
 
