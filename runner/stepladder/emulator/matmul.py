@@ -11,7 +11,7 @@ from stepladder.emulator import MAX_STEPS
 from stepladder.emulator.core import types
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.core.fibers import Unsupported
-from stepladder.emulator.function_steps import check_function_steps
+from stepladder.emulator.function_steps import check_function_steps, follow_steps
 from stepladder.emulator.hardware.counters import Counters
 from stepladder.emulator.memory.findings import Finding
 from stepladder.emulator.step_report import StepReport
@@ -25,7 +25,7 @@ from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.dumps import dump_name
 from stepladder.pipeline.knobs import choose_knobs, with_products
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.run import run_pipeline
+from stepladder.pipeline.run import Run, run_pipeline
 from stepladder.runtime.bundle import Bundle
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 from stepladder.runtime.problem import Problem, epilogue_role, operand_of
@@ -222,6 +222,7 @@ def check_steps(
     on_report: Callable[[StepReport], None],
     *,
     is_chosen_step: Callable[[int], bool] = lambda _: True,
+    finished: Run | None = None,
 ) -> None:
     """Runs a pipeline, and checks the IR after each step against the payload's results; in the current context.
 
@@ -231,9 +232,10 @@ def check_steps(
         on_report: called with the report of the input, then of each step; one that changed nothing has that of the IR
             before it, with 0 seconds.
         is_chosen_step: whether the IR of a step is run, by its index in the dumps; the input is 0 (default: all).
+        finished: of the payload by the request, in this context, whose IR is checked; None to run the pipeline.
     """
     if library.load(request.pipeline).whole_function:
-        check_function_steps(text, name, request, on_report)
+        check_function_steps(text, name, request, on_report, finished)
         return
     problem, reference, alone = _expected(text, name, request)
     before: tuple[str, StepReport] | None = None
@@ -253,13 +255,7 @@ def check_steps(
             before = dumped_text, report
         on_report(report)
 
-    run_pipeline(
-        text,
-        name,
-        request,
-        begun=lambda _: check("input", lambda: alone),
-        progress=lambda step: check(step.name, lambda: step.text),
-    )
+    follow_steps(text, name, request, lambda: alone, check, finished)
 
 
 # Matmuls of a small batch.
