@@ -84,6 +84,10 @@ def _check(fiber: Fiber, op: Instruction, flag: str, operands: tuple) -> None:
     else:
         left, right = (interpret(operands[0], width), interpret(operands[-1], width))
     to = op.result_types[0].element.width
+    if isinstance(left, int) and isinstance(right, int):
+        if _is_wrong(name, flag, left, right, to):
+            _report(fiber, op, int(fiber.lanes[0]), name, flag, left, right)
+        return
     wrong = np.asarray(_holds_not(name, flag, left, right, to))
     if not wrong.any():
         return

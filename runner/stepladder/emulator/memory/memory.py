@@ -225,6 +225,8 @@ def _is_inside(coordinate: Value, size: Value) -> bool:
     if isinstance(size, np.ndarray) or (isinstance(coordinate, np.ndarray) and not coordinate.size):
         return not np.any((coordinate < 0) | (coordinate >= size))
     if isinstance(coordinate, np.ndarray):
+        if coordinate.dtype == np.int64:  # read without a sign, what is below 0 is above all sizes
+            return bool(coordinate.view(np.uint64).max() < size)
         return bool(coordinate.min() >= 0 and coordinate.max() < size)
     return 0 <= coordinate < size
 
