@@ -129,7 +129,7 @@ def _check_each_step(text: str, name: str, request: Request, run: Run) -> None:
 
     from stepladder.cli.tables import print_table, verdict
     from stepladder.emulator import matmul
-    from stepladder.payload.matmul import find_matmul
+    from stepladder.payload.matmul import matmul_of
     from stepladder.payload.selection import select
     from stepladder.pipeline import library, tile_programs
     from stepladder.pipeline.context import parse_payload
@@ -142,7 +142,7 @@ def _check_each_step(text: str, name: str, request: Request, run: Run) -> None:
     if program is not None:  # a program of tiles is checked as it is
         problem = program.understood()[1].problem
     elif not pipeline.whole_function:
-        whole_problem = find_matmul(select(parse_payload(text, name), request.function).module).problem
+        whole_problem = matmul_of(select(parse_payload(text, name), request.function)).problem
         problem = matmul.small_problem(whole_problem, choose_knobs(pipeline, request))
         if problem != whole_problem:
             text, request, finished = matmul.payload_of(problem), dataclasses.replace(request, function=None), None

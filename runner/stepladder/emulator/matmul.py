@@ -17,7 +17,7 @@ from stepladder.emulator.memory.findings import Finding
 from stepladder.emulator.step_report import StepReport
 from stepladder.mlir.text import text_of
 from stepladder.payload import reference_export
-from stepladder.payload.matmul import find_matmul
+from stepladder.payload.matmul import find_matmul, matmul_of
 from stepladder.payload.selection import select
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import library, tile_programs
@@ -209,8 +209,9 @@ def _expected(text: str, name: str, request: Request) -> tuple[Problem, Program,
         module = program.selection.module
         payload, matmul = program.understood()
     else:
-        payload = module = select(parse_payload(text, name), request.function).module
-        matmul = find_matmul(module)
+        selection = select(parse_payload(text, name), request.function)
+        payload = module = selection.module
+        matmul = matmul_of(selection)
     problem = with_products(matmul.problem, choose_knobs(library.load(request.pipeline), request))
     return problem, reference_export.export(payload, matmul.roles), text_of(module)
 
@@ -313,7 +314,7 @@ def check_small(text: str, name: str, request: Request) -> tuple[Problem, StepRe
     Raises:
         StepladderError: the payload is refused, a step fails, or the emulator can run the IR after none of the steps.
     """
-    full_problem = find_matmul(select(parse_payload(text, name), request.function).module).problem
+    full_problem = matmul_of(select(parse_payload(text, name), request.function)).problem
     small = small_problem(full_problem, choose_knobs(library.load(request.pipeline), request))
     request = dataclasses.replace(request, tuned=False)
     if small != full_problem:
