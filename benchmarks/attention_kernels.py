@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
@@ -24,8 +22,7 @@ import stepladder
 from attention_functions import Attention
 from common import run
 from model_functions import Model
-from stepladder.verify.function_tolerance import norm_tolerance
-from torch_rounds import bundles_parser, compile_to, graphs_in_turn, main_of_bundles
+from torch_rounds import bundles_parser, compile_to, main_of_bundles, ways_beside
 
 WAYS = {"one kernel": True, "kernels": False}
 
@@ -106,26 +103,7 @@ def measure(folder: Path, case: Case) -> dict[str, Any]:
         y = torch.nn.functional.scaled_dot_product_attention(*heads, is_causal=case.is_causal, enable_gqa=True)
         return y[0].swapaxes(0, 1).reshape(q.shape)
 
-    expected = eager(*(tensor.double() for tensor in tensors))
-    out = torch.empty_like(tensors[0])
-    calls: dict[str, Callable[[], object]] = {"eager": lambda: eager(*tensors)}
-    errors, tolerances = {}, {}
-    for way, function in functions.items():
-        out.fill_(float("nan"))
-        function(*tensors, out=out)
-        errors[way] = float((out.double() - expected).norm() / expected.norm())
-        tolerances[way] = norm_tolerance(function.bundle)
-        calls[way] = lambda function=function: function(*tensors, out=out)
-    del expected
-    times = graphs_in_turn(torch, calls)
-    print({name: round(median(samples), 1) for name, samples in times.items()}, file=sys.stderr, flush=True)
-    return {
-        **case._asdict(),
-        "errors": errors,
-        "tolerances": tolerances,
-        "passed": all(error <= tolerances[way] for way, error in errors.items()),
-        "us": times,
-    }
+    return {**case._asdict(), **ways_beside(torch, functions, tensors, eager)}
 
 
 def make_parser() -> argparse.ArgumentParser:

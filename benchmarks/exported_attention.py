@@ -12,18 +12,16 @@ PyTorch's in f64 first, by a tolerance that the types and sizes give.
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import stepladder
 from common import run
-from stepladder.verify.function_tolerance import norm_tolerance
-from torch_rounds import bundles_parser, compile_to, graphs_in_turn, main_of_bundles
+from torch_rounds import bundles_parser, compile_to, main_of_bundles, ways_beside
 
 WAYS = {"one kernel": True, "kernels": False}
 
@@ -132,27 +130,11 @@ def measure(folder: Path, case: Case) -> dict[str, Any]:
 
     functions: dict[str, Any] = {way: stepladder.load(str(_path(folder, case, way))) for way in WAYS}
     tensors = _inputs(torch, case, "cuda")
-    expected = _attention(*(tensor.double() for tensor in tensors), case=case)
-    out = torch.empty_like(tensors[0])
-    calls: dict[str, Callable[[], object]] = {"eager": lambda: _attention(*tensors, case=case)}
-    errors, tolerances = {}, {}
-    for way, function in functions.items():
-        out.fill_(float("nan"))
-        function(*tensors, out=out)
-        errors[way] = float((out.double() - expected).norm() / expected.norm())
-        tolerances[way] = norm_tolerance(function.bundle)
-        calls[way] = lambda function=function: function(*tensors, out=out)
-    errors["eager"] = float((_attention(*tensors, case=case).double() - expected).norm() / expected.norm())
-    del expected
-    times = graphs_in_turn(torch, calls)
-    print({name: round(median(samples), 1) for name, samples in times.items()}, file=sys.stderr, flush=True)
+    eager = functools.partial(_attention, case=case)
     return {
         **case._asdict(),
         "launches": {way: len(function.manifest.launches) for way, function in functions.items()},
-        "errors": errors,
-        "tolerances": tolerances,
-        "passed": all(errors[way] <= tolerances[way] for way in functions),
-        "us": times,
+        **ways_beside(torch, functions, tensors, eager, rates_eager=True),
     }
 
 

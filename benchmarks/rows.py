@@ -13,17 +13,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runner"))
 
 import stepladder
 from common import run
-from stepladder.verify.function_tolerance import norm_tolerance
-from torch_rounds import bundles_parser, compile_to, graphs_in_turn, main_of_bundles
+from torch_rounds import bundles_parser, compile_to, main_of_bundles, ways_beside
 
 CASES = (("rms_norm", 8, 4096), ("rms_norm", 2048, 4096), ("softmax", 8192, 2048))
 WAYS = {"one kernel": True, "a kernel each": False}
@@ -117,29 +114,13 @@ def measure(folder: Path, case: Case) -> dict[str, Any]:
             return torch.softmax(x, 1)
         return torch.nn.functional.rms_norm(x, (n,), weights[0], 1e-5)
 
-    expected = eager(*(tensor.double() for tensor in tensors))
-    out = torch.empty_like(tensors[0])
-    calls: dict[str, Callable[[], object]] = {"eager": lambda: eager(*tensors)}
-    launches, errors, tolerances = {}, {}, {}
-    for way in WAYS:
-        function: Any = stepladder.load(str(_path(folder, case, way)))
-        function(*tensors, out=out)
-        errors[way] = float((out.double() - expected).norm() / expected.norm())
-        tolerances[way] = norm_tolerance(function.bundle)
-        launches[way] = len(function.manifest.launches)
-        calls[way] = lambda function=function: function(*tensors, out=out)
-    times = graphs_in_turn(torch, calls)
-    print({name: round(median(samples), 1) for name, samples in times.items()}, file=sys.stderr, flush=True)
-    passed = all(error <= tolerances[way] for way, error in errors.items())
+    functions: dict[str, Any] = {way: stepladder.load(str(_path(folder, case, way))) for way in WAYS}
     return {
         "kind": kind,
         "rows": m,
         "columns": n,
-        "launches": launches,
-        "errors": errors,
-        "tolerances": tolerances,
-        "passed": passed,
-        "us": times,
+        "launches": {way: len(function.manifest.launches) for way, function in functions.items()},
+        **ways_beside(torch, functions, tensors, eager),
     }
 
 

@@ -7,11 +7,13 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeVar
 
 import stepladder
 from common import new_parser, origin, write_result
 from stepladder.runtime.device import Device
+from stepladder.verify.function_tolerance import norm_tolerance
 
 Case = TypeVar("Case")
 
@@ -88,6 +90,46 @@ def graphs_in_turn(torch: Any, calls: dict[str, Callable[[], object]]) -> dict[s
     """
     graphs = {name: graph for name, call in calls.items() if (graph := captured(torch, call)) is not None}
     return in_turn(torch, graphs)
+
+
+def ways_beside(
+    torch: Any,  # noqa: ANN401
+    functions: dict[str, Any],
+    tensors: list[Any],
+    eager: Callable[..., Any],
+    *,
+    rates_eager: bool = False,
+) -> dict[str, Any]:
+    """Returns the errors, tolerances and times of functions that compute the same, and the times of PyTorch's.
+
+    Args:
+        torch: the module.
+        functions: compiled, by name.
+        tensors: their arguments, the first of which has the shape and type of the result.
+        eager: computes the result by PyTorch; of tensors of f64, what is expected.
+        rates_eager: whether its error is told too.
+    """
+    expected = eager(*(tensor.double() for tensor in tensors))
+    out = torch.empty_like(tensors[0])
+    calls: dict[str, Callable[[], object]] = {"eager": lambda: eager(*tensors)}
+    errors, tolerances = {}, {}
+    for way, function in functions.items():
+        out.fill_(float("nan"))
+        function(*tensors, out=out)
+        errors[way] = _error(out, expected)
+        tolerances[way] = norm_tolerance(function.bundle)
+        calls[way] = lambda function=function: function(*tensors, out=out)
+    if rates_eager:
+        errors["eager"] = _error(eager(*tensors), expected)
+    del expected
+    times = graphs_in_turn(torch, calls)
+    print({name: round(median(samples), 1) for name, samples in times.items()}, file=sys.stderr, flush=True)
+    passed = all(errors[way] <= tolerance for way, tolerance in tolerances.items())
+    return {"errors": errors, "tolerances": tolerances, "passed": passed, "us": times}
+
+
+def _error(result: Any, expected: Any) -> float:  # noqa: ANN401
+    return float((result.double() - expected).norm() / expected.norm())
 
 
 def rounds_parser(description: str | None) -> argparse.ArgumentParser:

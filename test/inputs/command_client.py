@@ -24,12 +24,24 @@ def run(path: str, program: str, arguments: list[str], streams: tuple[int, ...] 
     Returns:
         The exit status; below 0, the signal that ended the command.
     """
+    return end(begin(path, program, arguments, streams, os.getcwd(), dict(os.environ)))
+
+
+def begin(
+    path: str, program: str, arguments: list[str], streams: tuple[int, ...], folder: str, environment: dict[str, str]
+) -> socket:
+    """Starts a command; arguments as of `run`, and its folder and environment. Returns a connection for `end`."""
     connection = socket(AF_UNIX)
     connection.connect(path)
     numbers = b"".join(stream.to_bytes(4, sys.byteorder) for stream in streams)  # an array of C's int
     connection.sendmsg([b"."], [(SOL_SOCKET, SCM_RIGHTS, numbers)])
-    connection.sendall(marshal.dumps((program, arguments, os.getcwd(), dict(os.environ))))
+    connection.sendall(marshal.dumps((program, arguments, folder, environment)))
     connection.shutdown(SHUT_WR)
+    return connection
+
+
+def end(connection: socket) -> int:
+    """Waits for the end of a command; returns as `run`."""
     answer = connection.recv(16)
     connection.close()
     return int(answer) if answer else -9

@@ -8,6 +8,7 @@ from pathlib import Path
 import lit.formats
 import lit.Test
 import lit.TestRunner
+import served_commands
 
 # What commands take, about, by what their lines have; some are abbreviations with `DEFINE:`.
 SECONDS = {"RUN:": 0.2, "emulat": 0.5, "--check-each-step": 2.0, "%stepladder demo": 5.0}
@@ -39,6 +40,8 @@ class QuotedPaths(lit.formats.ShTest):
         Returns:
             Its result.
         """
+        if not test.config.maxIndividualTestTime:  # a process that takes too long can be killed
+            lit.TestRunner.subprocess = served_commands.Subprocess()
         source = test.getSourcePath()
         outputs = lit.TestRunner.getTempPaths(test)[1] + ".tmp"
         paths = [(r"%s\b", source), (r"%S\b", os.path.dirname(source)), (r"%t\b", outputs)]

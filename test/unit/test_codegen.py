@@ -234,3 +234,17 @@ def test_tool_that_is_missing(tool: str, package: str, monkeypatch: pytest.Monke
 
 def test_versions() -> None:
     assert set(tool_versions()) == {"stepladder", "mlir", "llvmlite", "ptxas"}
+
+
+def test_another_ptxas_at_the_same_path_is_asked_for_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is asked once: a function of several kernels needs the version for each kernel."""
+    tool, asked = tmp_path / "ptxas", tmp_path / "asked"
+    monkeypatch.setenv("STEPLADDER_PTXAS", str(tool))
+    for version in ("13.0.88", "13.1.5"):
+        tool.unlink(missing_ok=True)
+        tool.write_text(f"#!/bin/sh\necho {version} >> '{asked}'\necho V{version}\n")
+        tool.chmod(0o755)
+        assert [tool_versions()["ptxas"] for _ in range(3)] == [version] * 3
+    assert asked.read_text().split() == ["13.0.88", "13.1.5"]

@@ -103,6 +103,9 @@ PIECES = [
     "\n#a =",
     "\n #b =",
     "#b",
+    "\n#map = affine_map<()>\n",
+    "\n#map = affine_map<(#a)>\n",
+    "#map",
     "!t",
     "x",
 ]
@@ -129,4 +132,5 @@ def test_text_of_kernels_is_not_looked_at_token_by_token(monkeypatch: pytest.Mon
     """The bound accepts the IR of a kernel: the exact check takes several times as long."""
     function = "func.func @f(%a: memref<4x4xf32, strided<[4, 1], offset: ?>>) { scf.if %c { scf.for %i = {} } }\n"
     monkeypatch.setattr(nesting, "_check_depth", lambda text, name: pytest.fail("the bound is too high"))
-    check_nesting("#map = affine_map<(d0) -> (d0 * -2)>\n" + function * 200, "kernel.mlir")
+    maps = "".join(f"#map{number} = affine_map<(d0) -> (d0 * -{number})>\n" for number in range(40))
+    check_nesting(maps + function * 200, "kernel.mlir")

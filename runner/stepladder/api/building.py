@@ -53,19 +53,17 @@ class Job:
     constant_weights: bool = False
 
     def pipelines(self) -> tuple[str, ...]:
-        """Returns the pipelines to try, in order."""
+        """Returns the pipelines to try, in order, for the payload in the current MLIR context."""
         return pipelines_for(self.pipeline, self.target, is_divisible=self._is_divisible)
 
     def _is_divisible(self) -> bool:
         """Returns whether the payload may be several kernels as well as one; an unacceptable one is refused later."""
-        from stepladder.pipeline.context import mlir_context
         from stepladder.pipeline.functions.division import is_divisible
 
-        with exclusive, mlir_context():
-            try:
-                return is_divisible(self.text, self.name, self.request(self.pipeline))
-            except StepladderError:
-                return False
+        try:
+            return is_divisible(self.text, self.name, self.request(self.pipeline))
+        except StepladderError:
+            return False
 
     def request(self, pipeline: str) -> Request:
         """Returns the request for one of the pipelines.
@@ -347,11 +345,17 @@ def _build_function(job: Job, refusal: StepladderError | None) -> BuiltFunction:
 
 def _compile(job: Job) -> Built:
     """Compiles a kernel by the first pipeline that accepts it."""
-    return first_of(job.pipelines(), lambda pipeline: compile_by(job, pipeline))
+    from stepladder.extension import plugins
+    from stepladder.pipeline.context import mlir_context
+
+    with exclusive:
+        plugins.load_files(list(job.plugins))
+        with mlir_context():
+            return first_of(job.pipelines(), lambda pipeline: compile_by(job, pipeline))
 
 
 def compile_by(job: Job, pipeline: str) -> Built:
-    """Compiles a kernel by one pipeline.
+    """Compiles a kernel by one pipeline, in the current MLIR context.
 
     Args:
         job: a payload, and how it is compiled.
@@ -363,15 +367,10 @@ def compile_by(job: Job, pipeline: str) -> Built:
     Raises:
         StepladderError: as `pipeline.build.build`.
     """
-    from stepladder.extension import plugins
     from stepladder.pipeline import build as builds
-    from stepladder.pipeline.context import mlir_context
 
-    with exclusive:
-        plugins.load_files(list(job.plugins))
-        with mlir_context():
-            built = builds.build(job.text, job.name, job.request(pipeline))
-            return Built(built.bundle(job.name), job, built.run.dumps())
+    built = builds.build(job.text, job.name, job.request(pipeline))
+    return Built(built.bundle(job.name), job, built.run.dumps())
 
 
 def dumps_of(built: Built) -> Mapping[str, str]:

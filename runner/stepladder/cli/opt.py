@@ -26,6 +26,7 @@ from stepladder.runtime.files import read_text, write_text
 
 if TYPE_CHECKING:
     from stepladder.pipeline.request import Request
+    from stepladder.pipeline.run import Run
 
 _EPILOG = """\
 exit status: 0 done; 1 a step or a pass failed, or --check-each-step found a step that breaks the IR; 2 the payload, the
@@ -99,16 +100,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run_pipeline(text: str, name: str, request: Request, dump_dir: str | None) -> str:
-    """Runs a pipeline; returns the IR. Dumps are written as the steps run: a failing step leaves those before it."""
-    from stepladder.mlir.text import text_of
+def _run_pipeline(text: str, name: str, request: Request, dump_dir: str | None) -> Run:
+    """Runs a pipeline. Dumps are written as the steps run: a failing step leaves those before it."""
     from stepladder.pipeline.dumps import DumpFolder
     from stepladder.pipeline.run import run_pipeline
 
     if dump_dir is None:
-        return text_of(run_pipeline(text, name, request).module)
+        return run_pipeline(text, name, request)
     dumps = DumpFolder(dump_dir, kept=name)
-    run = run_pipeline(
+    return run_pipeline(
         text,
         name,
         request,
@@ -116,11 +116,11 @@ def _run_pipeline(text: str, name: str, request: Request, dump_dir: str | None) 
         begun=lambda input_: dumps.write("input", input_),
         progress=lambda step: dumps.write(step.name, step.text),
     )
-    return text_of(run.module)
 
 
-def _check_each_step(text: str, name: str, request: Request) -> None:
-    """Runs a pipeline over a small problem and each step's IR on the emulator; a table goes to standard error.
+def _check_each_step(text: str, name: str, request: Request, run: Run) -> None:
+    """Runs a pipeline over a small problem and each step's IR on the emulator; a table goes to standard error. `run` is
+    that over the payload, which is not run again where the small problem is its own.
 
     Raises:
         StepladderError: a step whose IR gives wrong results, or in which the sanitizer finds something; status FAILED.
@@ -129,21 +129,23 @@ def _check_each_step(text: str, name: str, request: Request) -> None:
 
     from stepladder.cli.tables import print_table, verdict
     from stepladder.emulator import matmul
-    from stepladder.payload.matmul import find_matmul
+    from stepladder.payload.matmul import matmul_of
     from stepladder.payload.selection import select
     from stepladder.pipeline import library, tile_programs
     from stepladder.pipeline.context import parse_payload
     from stepladder.pipeline.knobs import choose_knobs
 
     pipeline = library.load(request.pipeline)
-    is_small, problem = True, None
+    finished: Run | None = run
+    problem = None
     program = tile_programs.read_text(text, name, request)
     if program is not None:  # a program of tiles is checked as it is
         problem = program.understood()[1].problem
     elif not pipeline.whole_function:
-        whole_problem = find_matmul(select(parse_payload(text, name), request.function).module).problem
+        whole_problem = matmul_of(select(parse_payload(text, name), request.function)).problem
         problem = matmul.small_problem(whole_problem, choose_knobs(pipeline, request))
-        is_small = problem == whole_problem
+        if problem != whole_problem:
+            text, request, finished = matmul.payload_of(problem), dataclasses.replace(request, function=None), None
     described = "the function as it is" if problem is None else problem.describe()
     print(f"checking each step on {described}", file=sys.stderr, flush=True)
     rows: list[dict[str, object]] = []
@@ -169,9 +171,7 @@ def _check_each_step(text: str, name: str, request: Request) -> None:
                 )
             raise StepladderError(f"step '{report.step}' breaks the IR: {results}", status=FAILED, notes=report.notes())
 
-    if problem is not None and not is_small:
-        text, request = matmul.payload_of(problem), dataclasses.replace(request, function=None)
-    matmul.check_steps(text, name, dataclasses.replace(request, tuned=False), checked)
+    matmul.check_steps(text, name, request, checked, finished=finished)
     print_table(rows, title="Each step on the emulator", file=sys.stderr)
 
 
@@ -224,9 +224,10 @@ def _process(text: str, name: str, args: argparse.Namespace) -> str:
             request = Request(args.pipeline, knob_settings(args), through, start, left_out, function=args.function)
             payload = text
             # First over the payload itself, whose refusal is the better message: no step is at fault.
-            text = _run_pipeline(text, name, request, args.dump_dir)
+            run = _run_pipeline(text, name, request, args.dump_dir)
+            text = text_of(run.module)
             if args.check_each_step:
-                _check_each_step(payload, name, request)
+                _check_each_step(payload, name, request, run)
         else:
             text = text_of(parse_payload(text, name))
         if args.pass_pipeline is not None:

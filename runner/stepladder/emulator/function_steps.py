@@ -20,7 +20,7 @@ from stepladder.payload.selection import select
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.dumps import dump_name
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.run import run_pipeline
+from stepladder.pipeline.run import Run, run_pipeline
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.reference import Program
@@ -119,7 +119,9 @@ class FunctionChecks:
         return StepReport(step, worst is not None and worst.passed and not findings, worst, findings)
 
 
-def check_function_steps(text: str, name: str, request: Request, on_report: Callable[[StepReport], None]) -> None:
+def check_function_steps(
+    text: str, name: str, request: Request, on_report: Callable[[StepReport], None], finished: Run | None = None
+) -> None:
     """Runs a pipeline, and the IR after each of its steps, on random numbers; in the current context.
 
     Args:
@@ -127,14 +129,16 @@ def check_function_steps(text: str, name: str, request: Request, on_report: Call
         request: the pipeline.
         on_report: called with the report of the input, then of each step; one that changed nothing has that of the IR
             before it.
+        finished: as for `follow_steps`.
     """
     module = select(parse_payload(text, name), request.function).module
     checks = FunctionChecks(module)
     before: tuple[str, StepReport] | None = None
     number = 0
 
-    def check(step: str, dumped_text: str) -> None:
+    def check(step: str, text: Callable[[], str]) -> None:
         nonlocal before, number
+        dumped_text = text()
         if before is not None and before[0] == dumped_text:
             report = dataclasses.replace(before[1], step=step, seconds=0.0, is_unchanged=True)
         else:
@@ -143,10 +147,35 @@ def check_function_steps(text: str, name: str, request: Request, on_report: Call
         number += 1
         on_report(report)
 
-    run_pipeline(
-        text,
-        name,
-        request,
-        begun=lambda _: check("input", text_of(module)),
-        progress=lambda step: check(step.name, step.text),
-    )
+    follow_steps(text, name, request, lambda: text_of(module), check, finished)
+
+
+def follow_steps(
+    text: str,
+    name: str,
+    request: Request,
+    payload: Callable[[], str],
+    check: Callable[[str, Callable[[], str]], None],
+    finished: Run | None = None,
+) -> None:
+    """Runs a pipeline, in the current context, and checks the IR after each step before the next one runs.
+
+    Args:
+        text: the payload; `name`: its file.
+        request: the pipeline and its knobs; the whole pipeline runs.
+        payload: returns the IR before the first step.
+        check: called with `input`, then with the name of each step that ran, and with what returns its IR.
+        finished: of the payload by the request, in this context, whose IR is checked; None to run the pipeline.
+    """
+    if finished is None:
+        run_pipeline(
+            text,
+            name,
+            request,
+            begun=lambda _: check("input", payload),
+            progress=lambda step: check(step.name, lambda: step.text),
+        )
+        return
+    check("input", payload)
+    for step in finished.steps:
+        check(step.name, lambda: step.text)

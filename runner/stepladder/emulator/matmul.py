@@ -11,13 +11,13 @@ from stepladder.emulator import MAX_STEPS
 from stepladder.emulator.core import types
 from stepladder.emulator.core.emulation import Emulation
 from stepladder.emulator.core.fibers import Unsupported
-from stepladder.emulator.function_steps import check_function_steps
+from stepladder.emulator.function_steps import check_function_steps, follow_steps
 from stepladder.emulator.hardware.counters import Counters
 from stepladder.emulator.memory.findings import Finding
 from stepladder.emulator.step_report import StepReport
 from stepladder.mlir.text import text_of
 from stepladder.payload import reference_export
-from stepladder.payload.matmul import find_matmul
+from stepladder.payload.matmul import find_matmul, matmul_of
 from stepladder.payload.selection import select
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import library, tile_programs
@@ -25,7 +25,7 @@ from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.dumps import dump_name
 from stepladder.pipeline.knobs import choose_knobs, with_products
 from stepladder.pipeline.request import Request
-from stepladder.pipeline.run import run_pipeline
+from stepladder.pipeline.run import Run, run_pipeline
 from stepladder.runtime.bundle import Bundle
 from stepladder.runtime.errors import NOT_EXECUTED, StepladderError
 from stepladder.runtime.problem import Problem, epilogue_role, operand_of
@@ -209,8 +209,9 @@ def _expected(text: str, name: str, request: Request) -> tuple[Problem, Program,
         module = program.selection.module
         payload, matmul = program.understood()
     else:
-        payload = module = select(parse_payload(text, name), request.function).module
-        matmul = find_matmul(module)
+        selection = select(parse_payload(text, name), request.function)
+        payload = module = selection.module
+        matmul = matmul_of(selection)
     problem = with_products(matmul.problem, choose_knobs(library.load(request.pipeline), request))
     return problem, reference_export.export(payload, matmul.roles), text_of(module)
 
@@ -222,6 +223,7 @@ def check_steps(
     on_report: Callable[[StepReport], None],
     *,
     is_chosen_step: Callable[[int], bool] = lambda _: True,
+    finished: Run | None = None,
 ) -> None:
     """Runs a pipeline, and checks the IR after each step against the payload's results; in the current context.
 
@@ -231,9 +233,10 @@ def check_steps(
         on_report: called with the report of the input, then of each step; one that changed nothing has that of the IR
             before it, with 0 seconds.
         is_chosen_step: whether the IR of a step is run, by its index in the dumps; the input is 0 (default: all).
+        finished: of the payload by the request, in this context, whose IR is checked; None to run the pipeline.
     """
     if library.load(request.pipeline).whole_function:
-        check_function_steps(text, name, request, on_report)
+        check_function_steps(text, name, request, on_report, finished)
         return
     problem, reference, alone = _expected(text, name, request)
     before: tuple[str, StepReport] | None = None
@@ -253,13 +256,7 @@ def check_steps(
             before = dumped_text, report
         on_report(report)
 
-    run_pipeline(
-        text,
-        name,
-        request,
-        begun=lambda _: check("input", lambda: alone),
-        progress=lambda step: check(step.name, lambda: step.text),
-    )
+    follow_steps(text, name, request, lambda: alone, check, finished)
 
 
 # Matmuls of a small batch.
@@ -317,7 +314,7 @@ def check_small(text: str, name: str, request: Request) -> tuple[Problem, StepRe
     Raises:
         StepladderError: the payload is refused, a step fails, or the emulator can run the IR after none of the steps.
     """
-    full_problem = find_matmul(select(parse_payload(text, name), request.function).module).problem
+    full_problem = matmul_of(select(parse_payload(text, name), request.function)).problem
     small = small_problem(full_problem, choose_knobs(library.load(request.pipeline), request))
     request = dataclasses.replace(request, tuned=False)
     if small != full_problem:

@@ -8,6 +8,7 @@ Every other module imports MLIR from this one. Neither wheel has type stubs for 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import sys
 from collections.abc import Iterator
@@ -160,6 +161,7 @@ def translate_to_llvm_ir(module_like: ir.Operation) -> str:
     return llvm.translate_module_to_llvmir(module_like)
 
 
+@functools.cache
 def version() -> str:
     """Returns the distribution the bindings come from and its version, as "name version"."""
     import importlib.metadata  # slow to import, and only asked for when machine code is made

@@ -27,10 +27,12 @@ _TOKEN = re.compile(
 """,
     re.VERBOSE | re.MULTILINE,
 )
-_TEXT = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"|->|[<>]=')
-_NO_BRACKET = re.compile(r"[^()\[\]{}<>]+")
-_ONE_KIND = str.maketrans("[{<]}>", "((()))")
+_TEXT = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"')
+_ONE_KIND = bytes.maketrans(b"[{<]}>", b"((()))")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"()[]{}<>"))
 _ALIAS = re.compile(r"^[ \t]*[#!]", re.MULTILINE)
+# The definition of an alias that uses no other, such as that of a map.
+_PLAIN_ALIAS = re.compile(r"^[ \t]*#[\w$-]+ = affine_(?:map|set)<[^<>\n#!]*>$", re.MULTILINE)
 _MAX_MINUS_SIGNS = 8  # in a row, in text of which the bound below is taken
 _OPERATORS = re.compile(
     r'//[^\n]*|"(?:[^"\\\n]|\\.)*"|->|(?P<operator>[-+*]|\b(?:floordiv|ceildiv|mod)\b)'
@@ -62,12 +64,16 @@ def _depth_bound(text: str) -> int:
     """Returns a bound of the depth, from what `str` and `re` count without a step for each token."""
     if "-" * _MAX_MINUS_SIGNS in text:
         return MAX_DEPTH + 1
-    brackets = _NO_BRACKET.sub("", _TEXT.sub(" ", text)).translate(_ONE_KIND)
-    levels, inner = 0, brackets.replace("()", "")
+    text = _TEXT.sub(" ", text)
+    for operator in ("->", ">=", "<="):
+        text = text.replace(operator, " ")
+    brackets = text.encode("utf-8", "replace").translate(_ONE_KIND, _NO_BRACKETS)
+    levels, inner = 0, brackets.replace(b"()", b"")
     while inner != brackets and levels <= MAX_DEPTH:
-        levels, brackets, inner = levels + 1, inner, inner.replace("()", "")
-    # Each alias may use the one before it.
-    return (levels + brackets.count("(") + _MAX_MINUS_SIGNS) * (len(_ALIAS.findall(text)) + 1)
+        levels, brackets, inner = levels + 1, inner, inner.replace(b"()", b"")
+    # Each alias may use the one before it, but for those that use none.
+    aliases = len(_ALIAS.findall(text)) - len(plain := _PLAIN_ALIAS.findall(text)) + bool(plain)
+    return (levels + brackets.count(b"(") + _MAX_MINUS_SIGNS) * (aliases + 1)
 
 
 def _check_depth(text: str, name: str) -> None:

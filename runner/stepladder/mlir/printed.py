@@ -1,6 +1,6 @@
 """Attributes that the bindings have no accessors for, read from the text that MLIR prints.
 
-Each function takes an attribute or its text. A text that has another form than MLIR prints raises `ValueError`.
+Each function takes an attribute or its text, or an op. A text of another form than MLIR prints raises `ValueError`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,17 @@ _COMPLEX = re.compile(r"\(([^(),<>]+),([^(),<>]+)\)")
 
 # Of `arith::AtomicRMWKind`, in the order of their encoding, which differ between versions of MLIR.
 ATOMIC_KINDS = bindings.atomic_kinds()
+
+
+def without_names(op: ir.Operation) -> str:
+    """Returns the text of an op, without the names of its operands.
+
+    MLIR numbers all values of a function to print one of its ops with names.
+
+    Args:
+        op: without regions.
+    """
+    return op.clone().get_asm(assume_verified=True)
 
 
 def keyword(attribute: ir.Attribute | str) -> str:

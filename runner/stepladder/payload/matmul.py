@@ -19,7 +19,7 @@ from stepladder.payload.producers import Producer, separate
 from stepladder.payload.refusal import refuse
 from stepladder.payload.rewrites import zero_points
 from stepladder.payload.rule import check_form, check_unconditional
-from stepladder.payload.selection import select
+from stepladder.payload.selection import Selection, select
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem
 
@@ -63,7 +63,19 @@ def find_matmul(module: ir.Module) -> PayloadMatmul:
         StepladderError: as `computed_sizes.check`, as `find_written`, as `front.recognize`, and as
             `producers.separate`.
     """
-    module = select(module).module
+    return matmul_of(select(module))
+
+
+def matmul_of(selection: Selection) -> PayloadMatmul:
+    """Returns the one matmul of a function that is selected; otherwise as `find_matmul`.
+
+    Args:
+        selection: its module stays as it is.
+
+    Raises:
+        StepladderError: as `find_matmul`.
+    """
+    module = selection.module
     computed_sizes.check(module)
     matmul = _find(module)
     marks = sum(FITS_TF32 in op.attributes for op in walk(module))

@@ -11,7 +11,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import symbol_of, walk
 from stepladder.payload import raising, windows
 from stepladder.payload.inlining import inlined
-from stepladder.payload.matmul import find_matmul
+from stepladder.payload.matmul import matmul_of
 from stepladder.payload.reference_export import UnknownChoice
 from stepladder.payload.rewrites import expansions
 from stepladder.pipeline import build as builds
@@ -150,7 +150,7 @@ def refusal_of_matmul(text: str, name: str, function: str | None = None) -> Step
     """
     selection = selected(text, name, function)
     try:
-        matmul = find_matmul(selection.module)
+        matmul = matmul_of(selection)
     except StepladderError as refusal:
         return refusal if is_on_tensors(selection) else None
     problem = matmul.problem

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from stepladder.mlir.bindings import ir
 from stepladder.payload.constants import check_constants
-from stepladder.payload.matmul import PayloadMatmul, find_matmul
+from stepladder.payload.matmul import PayloadMatmul, matmul_of
 from stepladder.payload.selection import Selection, select
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import Condition, Knobs, KnobValue, Pipeline, Step
@@ -38,10 +38,10 @@ def locate_matmul(selection: Selection, name: str) -> PayloadMatmul:
         name: the file it came from, the location of an error about the payload as a whole.
 
     Raises:
-        StepladderError: as `find_matmul`.
+        StepladderError: as `matmul_of`.
     """
     try:
-        matmul = find_matmul(selection.module)
+        matmul = matmul_of(selection)
         check_constants(selection.constants, matmul.roles)
         return matmul
     except StepladderError as error:

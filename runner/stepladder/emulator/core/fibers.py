@@ -245,7 +245,10 @@ class Fiber:
     def representatives(self) -> Fiber:
         """Returns the same fiber with one thread a warp, for operations of a whole warp."""
         mask = np.zeros(self.count, bool)
-        mask[self.lanes[np.unique(self.group.warp_of_lane[self.lanes], return_index=True)[1]]] = True
+        warp_numbers = self.group.warp_of_lane[self.lanes]
+        is_first = np.ones(len(warp_numbers), bool)
+        np.not_equal(warp_numbers[1:], warp_numbers[:-1], out=is_first[1:])  # the lanes are in the order of their warps
+        mask[self.lanes[is_first]] = True
         fiber = Fiber(self.group, self.code, self.place, self.env, mask, self.stack)
         fiber.acts_for = "warp"
         return fiber

@@ -12,6 +12,7 @@ from stepladder.emulator.core import values
 from stepladder.emulator.core.registry import checks
 from stepladder.emulator.core.types import Opaque
 from stepladder.emulator.memory import pointers
+from stepladder.mlir import printed
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
@@ -28,7 +29,7 @@ _SPACES = ("!llvm.ptr", "!llvm.ptr<1>", f"!llvm.ptr<{pointers.SHARED}>")
 def checked(op: ir.Operation, execute: Callable) -> Callable:
     """Returns what executes the op and reports the threads whose address is out of bounds."""
     # The bindings give the flags of the LLVM dialect in the text alone.
-    if not _INBOUNDS.search(op.get_asm(use_local_scope=True, assume_verified=True)):
+    if not _INBOUNDS.search(printed.without_names(op)):
         return execute
 
     def run(fiber: Fiber, op: Instruction, pointer: Value, *indices: Value) -> Value:

@@ -7,6 +7,7 @@ loaded by columns, which the product must state too.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -49,7 +50,7 @@ class _Fragment:
     registers: int
     by_columns: bool
 
-    @property
+    @functools.cached_property
     def dtype(self) -> np.dtype:
         """NumPy's type of an element."""
         return np.dtype(
@@ -61,7 +62,7 @@ class _Fragment:
         """Whether a register is a vector of two; else it is a scalar, one element or several."""
         return self.type == "f16"
 
-    @property
+    @functools.cached_property
     def held(self) -> int:
         """Elements that a thread holds."""
         return self.registers * max(1, _REGISTER_BYTES // self.dtype.itemsize)
@@ -136,13 +137,11 @@ def _elements_of(
     fiber: Fiber, op: Instruction, fragment: _Fragment, pointer: Value, stride: int, operand_type: Opaque
 ) -> list[tuple]:
     """Returns the same of threads with one stride."""
+    representatives = fiber.representatives()
     if not is_uniform(pointer):
         own = pointer[fiber.lanes]
         if (
-            own
-            != pointer[fiber.representatives().lanes][
-                np.searchsorted(fiber.warps, fiber.group.warp_of_lane[fiber.lanes])
-            ]
+            own != pointer[representatives.lanes][np.searchsorted(fiber.warps, fiber.group.warp_of_lane[fiber.lanes])]
         ).any():
             fiber.group.sanitizer.report("descriptor", "threads of a warp give different addresses of one matrix", op)
     item = fragment.dtype.itemsize
@@ -157,7 +156,7 @@ def _elements_of(
     element = Scalar(fragment.type, fragment.dtype, 8 * item)
     accesses = []
     for part, allocation, start in pointers.parts(
-        fiber.representatives(), op, pointer, shared=pointers.is_shared(operand_type)
+        representatives, op, pointer, shared=pointers.is_shared(operand_type)
     ):
         view, places = pointers.elements(allocation, start, element, offsets, 2)
         access = memory.locate(part, op, view, [places], shape)

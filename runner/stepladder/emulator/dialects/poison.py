@@ -14,6 +14,7 @@ import numpy as np
 
 from stepladder.emulator.core.elements import signed, unsigned
 from stepladder.emulator.core.registry import checks
+from stepladder.mlir import printed
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
@@ -67,7 +68,7 @@ def _flags_of(op: ir.Operation) -> tuple[str, ...]:
     if op.name.startswith("arith."):
         text = str(op.attributes["overflowFlags"]) if "overflowFlags" in op.attributes else ""
     else:
-        text = op.get_asm(use_local_scope=True, assume_verified=True).split(" : ")[0]
+        text = printed.without_names(op).split(" : ")[0]
     words = set(_WORD.findall(_VALUE.sub("", text)))
     return tuple(flag for flag in flags if flag in words)
 
@@ -83,6 +84,10 @@ def _check(fiber: Fiber, op: Instruction, flag: str, operands: tuple) -> None:
     else:
         left, right = (interpret(operands[0], width), interpret(operands[-1], width))
     to = op.result_types[0].element.width
+    if isinstance(left, int) and isinstance(right, int):
+        if _is_wrong(name, flag, left, right, to):
+            _report(fiber, op, int(fiber.lanes[0]), name, flag, left, right)
+        return
     wrong = np.asarray(_holds_not(name, flag, left, right, to))
     if not wrong.any():
         return

@@ -225,7 +225,7 @@ def _is_inside(coordinate: Value, size: Value) -> bool:
     if isinstance(size, np.ndarray) or (isinstance(coordinate, np.ndarray) and not coordinate.size):
         return not np.any((coordinate < 0) | (coordinate >= size))
     if isinstance(coordinate, np.ndarray):
-        return bool(coordinate.min() >= 0 and coordinate.max() < size)
+        return bool(coordinate.astype(np.int64, copy=False).view(np.uint64).max() < size)  # below 0 is above all
     return 0 <= coordinate < size
 
 

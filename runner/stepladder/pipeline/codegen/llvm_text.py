@@ -15,6 +15,8 @@ from stepladder.runtime.element_types import element_type
 _NAMES = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
 _TYPE = re.compile(r"\b(half|bfloat|float|double)\b")
 _CONSTANT = re.compile(r'"[^"]*"|(?<![\w.%@$#!])(f0x[0-9A-F]+|[+-]?\d+\.\d+(?:e[+-]\d+)?|[+-](?:inf|qnan)\b)')
+# What a line with a constant has, and most lines have not.
+_HINT = re.compile(r"\d\.\d|f0x|inf|qnan")
 # Lines that hold no constants of the program: metadata, attributes, the names of files.
 _OTHER = re.compile(r"\s*(?:!|;|attributes |source_filename|target )")
 
@@ -30,7 +32,7 @@ def for_older_llvm(text: str) -> str:
 
 def _line(line: str) -> str:
     """Returns a line; a constant is of the type that is named last before it."""
-    if not _CONSTANT.search(line):
+    if not _HINT.search(line) or not _CONSTANT.search(line):
         return line
     types = [(match.end(), _NAMES[match.group(1)]) for match in _TYPE.finditer(line)]
 

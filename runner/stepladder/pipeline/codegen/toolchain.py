@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import os
 import re
@@ -69,11 +70,19 @@ def tool_versions() -> dict[str, str]:
     Raises:
         StepladderError: ptxas is missing.
     """
-    release = subprocess.run([find_tool("ptxas"), "--version"], capture_output=True, text=True, check=False).stdout
-    version = re.search(r"V(\d+\.\d+\.\d+)", release)
+    tool = find_tool("ptxas")
+    status = os.stat(shutil.which(tool) or tool)
     return {
         "stepladder": __version__,
         "mlir": bindings.version(),
         "llvmlite": importlib.metadata.version("llvmlite"),
-        "ptxas": version.group(1) if version else "unknown",
+        "ptxas": _version_of(tool, (status.st_ino, status.st_mtime_ns, status.st_size)),
     }
+
+
+@functools.cache
+def _version_of(ptxas: str, file: tuple[int, ...]) -> str:
+    """Returns the version of a ptxas, which is asked once for each `file` that is found at its path."""
+    release = subprocess.run([ptxas, "--version"], capture_output=True, text=True, check=False).stdout
+    version = re.search(r"V(\d+\.\d+\.\d+)", release)
+    return version.group(1) if version else "unknown"

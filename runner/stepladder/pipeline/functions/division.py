@@ -10,7 +10,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import is_number
-from stepladder.payload.matmul import find_matmul
+from stepladder.payload.matmul import matmul_of
 from stepladder.payload.selection import Selection, select
 from stepladder.pipeline import library
 from stepladder.pipeline.automatic import AUTO, WITHOUT_GPU, pipelines_for
@@ -41,7 +41,7 @@ def is_divisible(text: str, name: str, request: Request) -> bool:
     if len(products(text, name, request.function)) == 2:
         return True
     try:
-        problem = find_matmul(selection.module).problem
+        problem = matmul_of(selection).problem
     except StepladderError:
         return False
     return problem.c_window is not None or _is_of_other_types(problem, request)
