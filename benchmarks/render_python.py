@@ -127,7 +127,8 @@ def exported_layers_table() -> str:
     rows = []
     for case in measured["cases"]:
         times = {name: median(samples) for name, samples in case["us"].items()}
-        row = {"layer": case["name"], "tokens": f"{case['batch']} x {case['tokens']}", "type": case["element"]}
+        row = {"layer": case["name"], "tokens": f"{case['batch']} x {case['tokens']}"}
+        row |= {"before them": str(case["cached"] or ""), "type": case["element"]}
         row |= {"launches": str(len(case["launches"])), "us": f"{times['stepladder']:.1f}"}
         row |= {f"{name}, us": f"{times[name]:.1f}" for name in ("eager", "compiled")}
         rows.append(row | {"to the faster one": f"{min(times['eager'], times['compiled']) / times['stepladder']:.2f}"})

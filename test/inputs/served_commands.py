@@ -93,4 +93,4 @@ class Subprocess:
         if args[: len(_CLIENT)] != _CLIENT:
             return subprocess.Popen(args, **options)
         streams = [options[name] for name in ("stdin", "stdout", "stderr")]
-        return _Served(args[len(_CLIENT) :], options["cwd"], options["env"], streams, options["errors"])
+        return _Served(args[len(_CLIENT) :], options["cwd"], options["env"], streams, options.get("errors", "replace"))
