@@ -54,6 +54,7 @@ _OF_BYTES = (
         "expand",
     ),
     *("flip", "gather", "index", "index_select", "lift_fresh_copy", "narrow", "permute", "reshape", "roll", "select"),
+    *("select_scatter", "slice_scatter"),
     *("slice", "split", "split_with_sizes", "squeeze", "stack", "t", "transpose", "tril", "triu", "unbind", "unfold"),
     *("unsqueeze", "view", "where", "masked_fill", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor"),
     *("__lshift__", "__rshift__", "eq", "ne", "zeros_like", "ones_like", "full_like", "empty_like"),
