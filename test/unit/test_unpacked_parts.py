@@ -144,9 +144,22 @@ WORDS = """func.func @f(%x: tensor<16x128xf16>, %q: tensor<16x64xi32>) -> tensor
 """
 
 
-def test_words_that_are_shifted_by_positions() -> None:
-    """As GPTQ unpacks them, by an `arange`."""
-    kernel = stepladder.compile(WORDS, target="sm_90a", device="emulator")
+GUARDED = """%inside = arith.cmpi ult, %s, %c32 : i32
+    %guarded = arith.select %inside, %u, %sign : i32
+    %v = arith.andi %guarded, %c15 : i32
+"""
+
+
+@pytest.mark.parametrize("is_guarded", [False, True])
+def test_words_that_are_shifted_by_positions(is_guarded: bool) -> None:
+    """As GPTQ unpacks them, by an `arange`; StableHLO's shifts are defined for all distances."""
+    text = WORDS
+    if is_guarded:
+        text = text.replace("%v = arith.andi %u, %c15 : i32\n", GUARDED)
+        text = text.replace("    %u = ", "    %sign = arith.shrsi %y, %c31 : i32\n    %u = ")
+        constants = "  %c31 = arith.constant 31 : i32\n  %c32 = arith.constant 32 : i32\n"
+        text = text.replace("  %c15 = ", f"{constants}  %c15 = ")
+    kernel = stepladder.compile(text, target="sm_90a", device="emulator")
     generator = np.random.default_rng(1)
     q = generator.integers(-(2**31), 2**31, (16, 64)).astype(np.int32)
     weights = np.stack([q.astype(np.int64) >> place & 15 for place in range(0, 32, 4)], 1).reshape(128, 64)

@@ -6,31 +6,19 @@ byte, and `x >> 4` the high one. As fields of bits, both are one expression that
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from stepladder.mlir.bindings import arith, ir
-from stepladder.mlir.constant_numbers import constant_number
+from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.linalg_ops import axis_loops, indexing_maps
 from stepladder.mlir.reshapes import TENSOR_RESHAPES, groups_of
 from stepladder.mlir.traverse import attributes_of, producer
-from stepladder.payload.constants import integers_of
 
-# Ops on numbers whose results do not depend on a sign.
-_COMPUTED: dict[str, Callable[..., int]] = {
-    "arith.addi": lambda a, b: a + b,
-    "arith.subi": lambda a, b: a - b,
-    "arith.muli": lambda a, b: a * b,
-    "arith.index_cast": lambda a: a,
-    "arith.extsi": lambda a: a,
-    "arith.extui": lambda a: a,
-    "arith.trunci": lambda a: a,
-}
+_WORDS = 1 << 64  # how many integers of the widest type there are
 _MOST = 64  # nodes of an expression
 _SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
-_INDEX = "linalg.index"
+INDEX, CONSTANT = "linalg.index", "arith.constant"
 _CASTS = ("arith.extsi", "arith.extui", "arith.trunci")
 
 
@@ -96,6 +84,9 @@ class _Tracing:
                 return self.element(source.operands[0], inner_loops)
         if source is not None and _is_elementwise(source):
             return self._computed(source, loops)
+        number = repeated_number(value)
+        if number is not None:
+            return Expression(ir.RankedTensorType(value.type).element_type, CONSTANT, (), (("value", number),))
         return Expression(ir.RankedTensorType(value.type).element_type, tensor=value, loops=loops)
 
     def _computed(self, generic: ir.Operation, loops: tuple[int | None, ...]) -> Expression:
@@ -109,13 +100,13 @@ class _Tracing:
         *ops, end = [op.operation for op in block.operations]
         for op in ops:
             self._count += 1
-            if op.name == _INDEX:
+            if op.name == INDEX:
                 place = places.get(ir.IntegerAttr(op.attributes["dim"]).value)
                 known[op.results[0]] = Expression(op.results[0].type, op.name, loops=(place,))
                 continue
             operands = tuple(known[value] if value in known else _outside(value) for value in op.operands)
             attributes = tuple(sorted(attributes_of(op).items(), key=lambda item: item[0]))
-            known[op.results[0]] = _with_field(Expression(op.results[0].type, op.name, operands, attributes))
+            known[op.results[0]] = _simplified(Expression(op.results[0].type, op.name, operands, attributes))
         value = end.operands[0]
         return known[value] if value in known else _outside(value)
 
@@ -123,7 +114,7 @@ class _Tracing:
 def _outside(value: ir.Value) -> Expression:
     """Returns a constant, or another scalar that a body takes from outside."""
     source = producer(value)
-    if source is not None and source.name == "arith.constant":
+    if source is not None and source.name == CONSTANT:
         return Expression(value.type, source.name, (), (("value", source.attributes["value"]),))
     return Expression(value.type, tensor=value)
 
@@ -140,7 +131,7 @@ def _is_elementwise(op: ir.Operation) -> bool:
         and not list(block.arguments[len(block.arguments) - 1].uses)
         and all(isinstance(axis, ir.AffineDimExpr) or _is_zero(axis) for map_ in maps for axis in map_.results)
         and all(isinstance(operand.type, ir.RankedTensorType) for operand in op.operands)
-        and all(inner.name.startswith(("arith.", "math.", _INDEX)) and len(inner.results) == 1 for inner in ops[:-1])
+        and all(inner.name.startswith(("arith.", "math.", INDEX)) and len(inner.results) == 1 for inner in ops[:-1])
         and not any(len(inner.regions) for inner in ops)
     )
 
@@ -161,6 +152,24 @@ def _through(reshape: ir.Operation, loops: tuple[int | None, ...]) -> tuple[int 
         return tuple(loops[axes[0]] if axes else None for axes in longer)
     along = {axes[0]: loop for axes, loop in zip(longer, loops) if axes}
     return tuple(along.get(axis) for axis in range(source.rank))
+
+
+def _predicate(comparison: Expression) -> int:
+    return ir.IntegerAttr(dict(comparison.attributes)["predicate"]).value
+
+
+def _simplified(expression: Expression) -> Expression:
+    """Returns an expression without choices that constants decide, such as whether a shift is one of few bits."""
+    if expression.name == "arith.cmpi" and _predicate(expression) == arith.CmpIPredicate.ult:
+        numbers = [number_of(operand) for operand in expression.operands]
+        left, right = (None if number is None else number % _WORDS for number in numbers)
+        if left is not None and right is not None:
+            return Expression(expression.type, CONSTANT, (), (("value", ir.BoolAttr.get(left < right)),))
+    if expression.name == "arith.select" and expression.operands[0].name == CONSTANT:
+        condition = dict(expression.operands[0].attributes)["value"]
+        if isinstance(condition, ir.BoolAttr):
+            return expression.operands[1 if condition.value else 2]
+    return _with_field(expression)
 
 
 def _with_field(expression: Expression) -> Expression:
@@ -201,7 +210,7 @@ def _bits_of(expression: Expression) -> tuple[Expression, list[int | None]] | No
     if expression.name not in (*_SHIFTS, *_CASTS, "arith.andi"):
         return None
     operands = list(expression.operands)
-    if expression.name == "arith.andi" and _number(operands[0]) is not None:
+    if expression.name == "arith.andi" and number_of(operands[0]) is not None:
         operands.reverse()
     inner = _bits_of(operands[0])
     if inner is None:
@@ -210,7 +219,7 @@ def _bits_of(expression: Expression) -> tuple[Expression, list[int | None]] | No
     if expression.name in _CASTS:
         fill = bits[-1] if expression.name == "arith.extsi" else None
         return element, (bits + [fill] * width)[:width]
-    number = _number(operands[1])
+    number = number_of(operands[1])
     if number is None:
         return None
     if expression.name == "arith.andi":
@@ -222,72 +231,16 @@ def _bits_of(expression: Expression) -> tuple[Expression, list[int | None]] | No
     return element, bits[number:] + [bits[-1] if expression.name == "arith.shrsi" else None] * number
 
 
-def _number(expression: Expression) -> int | None:
-    """Returns the number that a constant integer is; None for another value."""
-    if expression.name != "arith.constant":
+def number_of(expression: Expression) -> int | None:
+    """Returns the number that a constant integer is; None for another value.
+
+    Args:
+        expression: to look at.
+    """
+    if expression.name != CONSTANT:
         return None
     attribute = dict(expression.attributes)["value"]
     return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
-
-
-def numbers_of(value: ir.Value, most: int) -> list[int] | None:
-    """Returns the elements of a tensor of integers, in row-major order, that constants and indices alone give.
-
-    Args:
-        value: of static shape.
-        most: how many elements are looked at.
-
-    Returns:
-        The numbers; None where they are others, more, or computed by ops other than casts, sums and products.
-    """
-    shape = list(ir.RankedTensorType(value.type).shape)
-    if math.prod(shape) > most:
-        return None
-    expression = element_of(value)
-    if expression is None:
-        return None
-    numbers = [_evaluated(expression, place) for place in itertools.product(*map(range, shape))]
-    known = [number for number in numbers if number is not None]
-    return known if len(known) == len(numbers) else None
-
-
-def _evaluated(expression: Expression, place: Sequence[int]) -> int | None:
-    """Returns the number that an expression is for the indices of loops; None where it depends on anything else."""
-    if expression.tensor is not None:
-        source = producer(expression.tensor)
-        is_constant = source is not None and source.name == "arith.constant" and expression.bits is None
-        return _constant_element(expression.tensor, expression.loops, place) if is_constant else None
-    if expression.name == _INDEX:
-        return 0 if expression.loops[0] is None else place[expression.loops[0]]
-    if expression.name == "arith.constant":
-        return _number(expression)
-    operands = [_evaluated(operand, place) for operand in expression.operands]
-    known = [number for number in operands if number is not None]
-    compute = _COMPUTED.get(expression.name)
-    if compute is None or len(known) != len(operands):
-        return None
-    number = compute(*known)
-    if expression.name == "arith.extui":
-        number %= 1 << ir.IntegerType(expression.operands[0].type).width
-    if not isinstance(expression.type, ir.IntegerType):
-        return number
-    half = 1 << (expression.type.width - 1)
-    return (number + half) % (2 * half) - half
-
-
-def _constant_element(tensor: ir.Value, loops: Sequence[int | None], place: Sequence[int]) -> int | None:
-    source = producer(tensor)
-    assert source is not None  # a constant
-    repeated = constant_number(tensor)
-    if repeated is not None:
-        return repeated.value if isinstance(repeated, ir.IntegerAttr) else None
-    numbers = integers_of(source)
-    if numbers is None:
-        return None
-    at = 0
-    for size, loop in zip(ir.RankedTensorType(tensor.type).shape, loops):
-        at = at * size + (0 if loop is None else place[loop])
-    return numbers[at]
 
 
 def merged(expressions: Sequence[Expression]) -> list[tuple[int, ...]] | None:
@@ -322,7 +275,7 @@ def reads_indices(expression: Expression) -> bool:
     Args:
         expression: to look at.
     """
-    return expression.name == _INDEX or any(map(reads_indices, expression.operands))
+    return expression.name == INDEX or any(map(reads_indices, expression.operands))
 
 
 def is_of_tensor(expression: Expression) -> bool:

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.constant_numbers import constant_number
 from stepladder.mlir.linalg_ops import create_generic, create_loop_index, indexing_maps
 from stepladder.mlir.traverse import users_of, walk
 from stepladder.payload.consumers import SHIFTS
-from stepladder.payload.rewrites import bit_parts
+from stepladder.payload.rewrites import element_numbers
 
 MOST = 16  # values that a chain of selections takes
 
@@ -28,8 +29,9 @@ def compute(function: ir.Operation) -> None:
     """
     for op in walk(function, "linalg.generic"):
         for value in dict.fromkeys(list(op.operands)[:-1]):
-            if _shifts_by(op, value) and (numbers := bit_parts.numbers_of(value, MOST)) is not None:
-                _rewrite(op, value, numbers)
+            known = element_numbers.numbers_of(value, MOST) if _shifts_by(op, value) else None
+            if known is not None and len(known[1]) > 1:
+                _rewrite(op, value, *known)
                 break
 
 
@@ -44,12 +46,11 @@ def _shifts_by(generic: ir.Operation, value: ir.Value) -> bool:
     if not all(isinstance(axis, (ir.AffineDimExpr, ir.AffineConstantExpr)) for axis in axes):
         return False
     argument = generic.regions[0].blocks[0].arguments[places[0]]
-    users = users_of(argument)
-    return bool(users) and all(user.name in SHIFTS and user.operands[1] == argument for user in users)
+    return any(user.name in SHIFTS and user.operands[1] == argument for user in users_of(argument))
 
 
-def _rewrite(generic: ir.Operation, value: ir.Value, numbers: Sequence[int]) -> None:
-    """Replaces an op by one that computes the elements of one input."""
+def _rewrite(generic: ir.Operation, value: ir.Value, axes: Sequence[int], numbers: Sequence[int]) -> None:
+    """Replaces an op by one that computes the elements of one input, which depend on some of its axes."""
     *inputs, output = generic.operands
     place = inputs.index(value)
     *maps, output_map = indexing_maps(generic)
@@ -63,20 +64,35 @@ def _rewrite(generic: ir.Operation, value: ir.Value, numbers: Sequence[int]) -> 
         )
         with ir.InsertionPoint(body):
             values: dict[ir.Value, ir.Value] = {
-                old.arguments[place]: _element(numbers, maps[place], ir.RankedTensorType(value.type))
+                old.arguments[place]: _element(numbers, maps[place].get_submap(list(axes)), value, axes)
             }
     arguments = [argument for number, argument in enumerate(old.arguments) if number != place]
     values.update(zip(arguments, body.arguments))
+    _fold_bounds(old.arguments[place], numbers)
     clone_ops([op.operation for op in old.operations], values, ir.InsertionPoint(body))
     generic.results[0].replace_all_uses_with(new_generic.results[0])
     generic.erase()
 
 
-def _element(numbers: Sequence[int], map_: ir.AffineMap, type_: ir.RankedTensorType) -> ir.Value:
+def _fold_bounds(element: ir.Value, numbers: Sequence[int]) -> None:
+    """Replaces comparisons of all numbers with a larger constant, such as the bits of a type."""
+    for user in users_of(element):
+        bound = constant_number(user.operands[1]) if user.name == "arith.cmpi" else None
+        if not isinstance(bound, ir.IntegerAttr) or user.operands[0] != element:
+            continue
+        is_less = ir.IntegerAttr(user.attributes["predicate"]).value == arith.CmpIPredicate.ult
+        if is_less and all(0 <= number < bound.value for number in numbers):
+            with ir.InsertionPoint(user), user.location:
+                true = ir.BoolAttr.get(True)
+                user.results[0].replace_all_uses_with(arith.constant(user.results[0].type, true))
+
+
+def _element(numbers: Sequence[int], map_: ir.AffineMap, value: ir.Value, axes: Sequence[int]) -> ir.Value:
     """Returns the element of a constant for the indices of loops, at the insertion point."""
+    type_ = ir.RankedTensorType(value.type)
     element = type_.element_type
     place = _constant(element, 0)
-    for axis, size in zip(map_.results, type_.shape):
+    for axis, size in zip(map_.results, [type_.shape[axis] for axis in axes]):
         place = arith.muli(place, _constant(element, size))
         if isinstance(axis, ir.AffineDimExpr):
             place = arith.addi(place, arith.index_cast(element, create_loop_index(axis.position)))
