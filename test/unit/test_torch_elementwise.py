@@ -110,3 +110,21 @@ def test_bytes_are_stored_in_parts(torch: ModuleType) -> None:
         return numbers
 
     same(torch, form, torch.arange(100, 132).reshape(4, 8).to(torch.uint8))
+
+
+def test_numbers_of_bytes(torch: ModuleType) -> None:
+    """Those above 127 are no negative ones, and ranges of bytes do not end the process."""
+    x = torch.tensor([[0, 1, 127, 128, 200, 255]] * 2, dtype=torch.uint8)
+    same(
+        torch,
+        lambda torch, x: (
+            torch.nn.functional.pad(x, (1, 2), value=200),
+            torch.nn.functional.pad(x, (-1, 2), value=3),
+            x ^ torch.arange(6, dtype=torch.uint8),
+            x.to(torch.int8) ^ torch.arange(0, 12, 2, dtype=torch.int8),
+            x.repeat(2, 1),
+        ),
+        x,
+    )
+    with pytest.raises(stepladder.StepladderError, match=r"elements of torch\.uint8 as torch\.int32, which torch-mlir"):
+        stepladder.compile(lambda x: x.view(torch.int32), [x[:, :4].contiguous()], device="emulator", target="sm_80")

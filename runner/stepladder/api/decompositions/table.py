@@ -174,7 +174,10 @@ def _linear(
 
 
 def _padded(x: torch.Tensor, extents: Sequence[int], value: float = 0) -> Any:  # noqa: ANN401
-    """Returns a padding of less than nothing along some axes as a part of the tensor, and what is left to pad."""
+    """Returns a padding of less than nothing along some axes as a part of the tensor, and what is left to pad; of uint8
+    in i32, as torch-mlir takes the number for one of int8."""
+    if x.dtype == torch.uint8:
+        return torch.ops.aten.constant_pad_nd(x.to(torch.int32), extents, value).to(x.dtype)
     if min(extents) >= 0:
         return NotImplemented
     for number, (before, after) in enumerate(zip(extents[::2], extents[1::2])):
@@ -203,6 +206,13 @@ def _shifted(shift: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], *, is_
     return shifted
 
 
+def _range(start: float, end: float, step: float = 1, *, dtype: torch.dtype | None = None, **options: Any) -> Any:  # noqa: ANN401
+    """Returns a range of bytes as one of i64 whose elements are cast: torch-mlir ends the process for one of bytes."""
+    if dtype not in (torch.uint8, torch.int8):
+        return NotImplemented
+    return torch.ops.aten.arange.start_step(start, end, step, dtype=torch.int64, **options).to(dtype)
+
+
 def _at(x: torch.Tensor, indices: Sequence[torch.Tensor | None]) -> Any:  # noqa: ANN401
     """Returns elements at indices of i32, which torch-mlir does not lower, by those of i64."""
     if not any(index is not None and index.dtype == torch.int32 for index in indices):
@@ -218,6 +228,7 @@ TABLE = {
     torch.ops.aten.bitwise_right_shift.Tensor: _shifted(torch.bitwise_right_shift, is_own=True),
     torch.ops.aten.bitwise_left_shift.Tensor: _shifted(torch.bitwise_left_shift, is_own=True),
     torch.ops.aten.index.Tensor: _at,
+    torch.ops.aten.arange.start_step: _range,
     torch.ops.stepladder.linear.default: _linear,
     torch.ops.stepladder.matmul.default: lambda a, b, device="auto": torch.matmul(a, b),
     torch.ops.aten.constant_pad_nd.default: _padded,
