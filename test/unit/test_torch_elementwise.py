@@ -112,6 +112,10 @@ def test_bytes_are_stored_in_parts(torch: ModuleType) -> None:
     same(torch, form, torch.arange(100, 132).reshape(4, 8).to(torch.uint8))
 
 
+def _compared(x: Tensor, number: float) -> tuple[Tensor, ...]:
+    return x == number, x != number, x < number, x <= number, x > number, x >= number
+
+
 def test_numbers_of_bytes(torch: ModuleType) -> None:
     """Those above 127 are no negative ones, and ranges of bytes do not end the process."""
     x = torch.tensor([[0, 1, 127, 128, 200, 255]] * 2, dtype=torch.uint8)
@@ -123,6 +127,8 @@ def test_numbers_of_bytes(torch: ModuleType) -> None:
             x ^ torch.arange(6, dtype=torch.uint8),
             x.to(torch.int8) ^ torch.arange(0, 12, 2, dtype=torch.int8),
             x.repeat(2, 1),
+            *(comparison for number in (128, 200, 300, -1, 127.5) for comparison in _compared(x, number)),
+            *_compared(x.to(torch.int8), 200),
         ),
         x,
     )
