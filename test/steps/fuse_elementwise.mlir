@@ -441,3 +441,47 @@ func.func @columns(%arg0: tensor<32x8xf32>) -> (tensor<8xf32>, tensor<32x8xf32>)
   } -> tensor<32x8xf32>
   return %squares, %result : tensor<8xf32>, tensor<32x8xf32>
 }
+
+// -----
+
+// Halves that are stacked are computed by the op that joins them, as those of interleaved rotary embeddings.
+// CHECK-LABEL: func.func @stacked(
+// CHECK: linalg.generic
+// CHECK-DAG: arith.negf
+// CHECK-DAG: math.exp
+// CHECK-NOT: linalg.generic
+// CHECK: return
+#halves = affine_map<(i) -> (i)>
+#pairs = affine_map<(i, j) -> (i, j)>
+func.func @stacked(%arg0: tensor<8xf32>) -> tensor<8x2xf32> attributes {has_stages} {
+  %c1 = arith.constant 1 : index
+  %c0 = arith.constant 0 : index
+  %0 = tensor.empty() : tensor<8xf32>
+  %1 = tensor.empty() : tensor<8x2xf32>
+  %first = linalg.generic {indexing_maps = [#halves, #halves], iterator_types = ["parallel"]}
+      ins(%arg0 : tensor<8xf32>) outs(%0 : tensor<8xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    %y = arith.negf %x : f32
+    linalg.yield %y : f32
+  } -> tensor<8xf32>
+  %second = linalg.generic {indexing_maps = [#halves, #halves], iterator_types = ["parallel"]}
+      ins(%arg0 : tensor<8xf32>) outs(%0 : tensor<8xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    %y = math.exp %x : f32
+    linalg.yield %y : f32
+  } -> tensor<8xf32>
+  %a = tensor.expand_shape %first [[0, 1]] output_shape [8, 1] : tensor<8xf32> into tensor<8x1xf32>
+  %b = tensor.expand_shape %second [[0, 1]] output_shape [8, 1] : tensor<8xf32> into tensor<8x1xf32>
+  %joined = linalg.generic {indexing_maps = [#pairs], iterator_types = ["parallel", "parallel"]}
+      outs(%1 : tensor<8x2xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %is_first = arith.cmpi ult, %j, %c1 : index
+    %x = tensor.extract %a[%i, %c0] : tensor<8x1xf32>
+    %y = tensor.extract %b[%i, %c0] : tensor<8x1xf32>
+    %z = arith.select %is_first, %x, %y : f32
+    linalg.yield %z : f32
+  } -> tensor<8x2xf32>
+  return %joined : tensor<8x2xf32>
+}

@@ -229,3 +229,25 @@ def test_layers_of_a_function() -> None:
         request = Request(pipeline_file("functions"))
         function_steps.check_function_steps(path.read_text(), path.name, request, reports.append)
     assert [report.step for report in reports if report.passed is not True] == []
+
+
+BIASED = """func.func @f(%A: tensor<33x40xi8>, %B: tensor<40x24xi8>, %x: i32, %y: i32, %b: tensor<24xi32>)
+    -> tensor<33x24xi32> {
+  %e = tensor.empty() : tensor<33x24xi32>
+  %rows = linalg.broadcast ins(%b : tensor<24xi32>) outs(%e : tensor<33x24xi32>) dimensions = [0]
+  %r = linalg.quantized_matmul ins(%A, %B, %x, %y : tensor<33x40xi8>, tensor<40x24xi8>, i32, i32)
+    outs(%rows : tensor<33x24xi32>) -> tensor<33x24xi32>
+  return %r : tensor<33x24xi32>
+}
+"""
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_zero_points_from_the_caller_and_a_bias_where_sums_begin() -> None:
+    """In a function of several kernels, as no kernel begins from a view."""
+    f = stepladder.compile(BIASED, target="sm_80", device="emulator")
+    generator = np.random.default_rng(SEED)
+    a, b = (generator.integers(-128, 128, shape).astype(np.int8) for shape in ((33, 40), (40, 24)))
+    bias = np.arange(24, dtype=np.int32)
+    wanted = (a.astype(np.int64) - 7) @ (b.astype(np.int64) + 11) + bias
+    np.testing.assert_array_equal(f(a, b, 7, -11, bias), wanted)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 
 import stepladder
 from torch_values import same
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch")
 
@@ -82,3 +86,51 @@ def test_words_of_weights_are_shifted_by_tensors(torch: ModuleType) -> None:
     words = torch.tensor([-(2**31), -1, 0, 5, 2**31 - 1, 0x12345678], dtype=torch.int32)
     places = torch.arange(0, 32, 4, dtype=torch.int32)
     same(torch, lambda torch, x, y: (x[:, None] >> y) & 15, words, places)
+
+
+@pytest.mark.parametrize("type_", ["uint8", "int8", "int16"])
+def test_bytes_are_shifted_by_tensors(torch: ModuleType, type_: str) -> None:
+    """As bits of weights are unpacked from bytes, of which those of uint8 have no sign."""
+    x = torch.arange(256).to(getattr(torch, type_))
+    places = torch.arange(8).to(x.dtype)
+    same(
+        torch,
+        lambda torch, x, y: (x[:, None] >> y, x[:, None] << y, torch.bitwise_right_shift(x[:, None], y)),
+        x,
+        places,
+    )
+
+
+def test_bytes_are_stored_in_parts(torch: ModuleType) -> None:
+    """To every second element, as weights of 4 bits are unpacked."""
+
+    def form(torch: ModuleType, x: Tensor) -> Tensor:
+        numbers = torch.zeros(4, 16, dtype=torch.uint8)
+        numbers[:, ::2], numbers[:, 1::2] = x >> 4, x & 15
+        return numbers
+
+    same(torch, form, torch.arange(100, 132).reshape(4, 8).to(torch.uint8))
+
+
+def _compared(x: Tensor, number: float) -> tuple[Tensor, ...]:
+    return x == number, x != number, x < number, x <= number, x > number, x >= number
+
+
+def test_numbers_of_bytes(torch: ModuleType) -> None:
+    """Those above 127 are no negative ones, and ranges of bytes do not end the process."""
+    x = torch.tensor([[0, 1, 127, 128, 200, 255]] * 2, dtype=torch.uint8)
+    same(
+        torch,
+        lambda torch, x: (
+            torch.nn.functional.pad(x, (1, 2), value=200),
+            torch.nn.functional.pad(x, (-1, 2), value=3),
+            x ^ torch.arange(6, dtype=torch.uint8),
+            x.to(torch.int8) ^ torch.arange(0, 12, 2, dtype=torch.int8),
+            x.repeat(2, 1),
+            *(comparison for number in (128, 200, 300, -1, 127.5) for comparison in _compared(x, number)),
+            *_compared(x.to(torch.int8), 200),
+        ),
+        x,
+    )
+    with pytest.raises(stepladder.StepladderError, match=r"elements of torch\.uint8 as torch\.int32, which torch-mlir"):
+        stepladder.compile(lambda x: x.view(torch.int32), [x[:, :4].contiguous()], device="emulator", target="sm_80")

@@ -171,3 +171,11 @@ def test_shifts_and_blocks(torch: ModuleType) -> None:
         return x.roll(5), torch.block_diag(x, x[0], x[:2, :3]), torch.addmv(x[0, :4], x, x[1], beta=2)
 
     same(torch, form, torch.randint(-4, 5, (4, 6)).double())
+
+
+def test_indices_of_i32(torch: ModuleType) -> None:
+    """As tables of 16 values are indexed by weights of 4 bits."""
+    x = torch.arange(24.0).reshape(6, 4)
+    same(
+        torch, lambda torch, x, i: (x[i], x[i, i], x[:, i[:, None]], x[i.long(), i]), x, torch.tensor([3, 0, -1]).int()
+    )

@@ -286,3 +286,50 @@ def test_a_buffer_of_the_caller_that_is_written_and_returned_is_one_result() -> 
     wanted = x.astype(np.float32) @ y.astype(np.float32) + start
     assert isinstance(kernel, stepladder.Kernel) and kernel(x, y, start) is start
     np.testing.assert_array_equal(start, wanted)
+
+
+def _sliced(offset: int) -> str:
+    return f"""%o = arith.constant {offset} : index
+  %r = tensor.extract_slice %x[%o, 0] [8, 16] [1, 1] : tensor<16x16xi32> to tensor<8x16xi32>"""
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "accepted"),
+    [
+        (_sliced(-3), "tensor.extract_slice begins at -3 along an axis of 16 elements", "offsets from 0 to 8"),
+        (_sliced(9), "tensor.extract_slice begins at 9 along an axis of 16 elements", "offsets from 0 to 8"),
+        (
+            """%zeros = arith.constant dense<0> : tensor<16x16xi32>
+  %r = arith.remsi %x, %zeros : tensor<16x16xi32>""",
+            "'arith.remsi' by 0",
+            "another constant",
+        ),
+    ],
+)
+def test_what_is_undefined_for_all_inputs_is_refused(body: str, message: str, accepted: str) -> None:
+    type_ = "tensor<8x16xi32>" if "slice" in body else "tensor<16x16xi32>"
+    error = refusal(f"func.func @f(%x: tensor<16x16xi32>) -> {type_} {{\n  {body}\n  return %r : {type_}\n}}\n")
+    assert error.message == message
+    assert error.location and error.location.endswith(":3:8") and accepted in error.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("(%x: tensor<4xf32>, %c: f32) -> f32 {\n  return %c : f32", "function @f returns f32"),
+        ("(%x: tensor<4xf32>) {\n  return", "function @f returns nothing, and has no buffers to write"),
+        (
+            "(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {\n  cf.cond_br %c, ^a, ^a\n^a:\n  return %x : tensor<4xf32>",
+            "function @f has branches between blocks",
+        ),
+        (
+            '(%x: tensor<4xf32> {tf.aliasing_output = "x"}) -> tensor<4xf32> {\n'
+            "  %y = math.exp %x : tensor<4xf32>\n  return %y : tensor<4xf32>",
+            'tf.aliasing_output = "x"',
+        ),
+    ],
+)
+def test_functions_of_which_no_kernels_are_made(text: str, message: str) -> None:
+    error = refusal(f"func.func @f{text}\n}}\n")
+    assert error.message == message
+    assert error.location and error.location.endswith(":1:1") and error.notes[0].startswith("accepted: ")

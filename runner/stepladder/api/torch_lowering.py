@@ -54,6 +54,7 @@ _OF_BYTES = (
         "expand",
     ),
     *("flip", "gather", "index", "index_select", "lift_fresh_copy", "narrow", "permute", "reshape", "roll", "select"),
+    *("repeat", "select_scatter", "slice_scatter"),
     *("slice", "split", "split_with_sizes", "squeeze", "stack", "t", "transpose", "tril", "triu", "unbind", "unfold"),
     *("unsqueeze", "view", "where", "masked_fill", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor"),
     *("__lshift__", "__rshift__", "eq", "ne", "zeros_like", "ones_like", "full_like", "empty_like"),
@@ -211,6 +212,12 @@ def _check_ops(program: Any) -> None:  # noqa: ANN401
         if str(node.target) in _PLACED and any(isinstance(argument, torch.fx.Node) for argument in node.args[2:]):
             raise StepladderError(
                 f"the module has '{node.target}' at an index that depends on data", notes=[_BY_TENSOR]
+            )
+        if str(node.target) == "aten.view.dtype":
+            raise StepladderError(
+                f"the module has 'aten.view.dtype', elements of {node.all_input_nodes[0].meta['val'].dtype} as "
+                f"{node.meta['val'].dtype}, which torch-mlir does not lower to linalg",
+                notes=["accepted: a tensor that the caller views as this type"],
             )
         if _takes_bytes_as_signed(node):
             raise StepladderError(

@@ -35,6 +35,9 @@ def _marked(function: ir.Operation, name: str) -> dict[int, int]:
     if "arg_attrs" not in function.attributes:
         return {}
     marks = [ir.DictAttr(item) for item in ir.ArrayAttr(function.attributes["arg_attrs"])]
+    for mark in marks:
+        if name in mark and not isinstance(mark[name], ir.IntegerAttr):
+            raise refuse(function, f"{name} = {mark[name]}", "accepted: the number of a result, an integer")
     return {number: ir.IntegerAttr(mark[name]).value for number, mark in enumerate(marks) if name in mark}
 
 

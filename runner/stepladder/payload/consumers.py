@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.linalg_ops import indexing_maps, loops_of
 from stepladder.mlir.rounding import rounds_to_nearest
@@ -268,11 +269,23 @@ def check_right(inner: ir.Operation) -> None:
     if _depends_on_operands(inner.operands[1]):
         reason = "may be wider than the type" if inner.name in SHIFTS else "may be 0"
         raise refuse(inner, f"'{inner.name}' by an element of an operand, which {reason}", accepted)
-    right = producer(inner.operands[1])
-    if right is None or right.name != "arith.constant" or inner.name in SHIFTS:
+    check_divisor(inner)
+
+
+def check_divisor(inner: ir.Operation) -> None:
+    """Raises StepladderError for a division of integers by a constant 0, which is undefined for all elements.
+
+    Args:
+        inner: a scalar op in a body; a constant that an input of the op repeats counts too.
+    """
+    if inner.name not in _DIVISIONS:
         return
-    if ir.IntegerAttr(right.attributes["value"]).value == 0:
-        raise refuse(inner, f"'{inner.name}' by 0", accepted)
+    right = inner.operands[1]
+    if isinstance(right.owner, ir.Block):
+        right = right.owner.owner.operands[ir.BlockArgument(right).arg_number]
+    number = repeated_number(right)
+    if isinstance(number, ir.IntegerAttr) and number.value == 0:
+        raise refuse(inner, f"'{inner.name}' by 0", "accepted: another constant, or a value that is not 0 when it runs")
 
 
 def _depends_on_operands(value: ir.Value) -> bool:

@@ -44,7 +44,36 @@ def no_matmul(module: ir.Module | ir.Operation | ir.OpView) -> StepladderError:
                 location=diagnostics.location_text(other_op.location),
                 notes=[accepted],
             )
+    unsupported = [refusal for op in walk(module, "func.func") if (refusal := _of_signature(op)) is not None]
+    if unsupported and not tiles:
+        return unsupported[0]
     return StepladderError(
         "no linalg.matmul in the payload",
         notes=[f"found {', '.join(names)}" if names else "found no linalg op at all", _TILES if tiles else _WRITTEN],
+    )
+
+
+def _of_signature(function: ir.Operation) -> StepladderError | None:
+    """Returns why no kernels are made of a function, whatever its ops are; None where they may be."""
+    if not len(function.regions[0].blocks):
+        return None
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    others = [item for item in type_.results if not isinstance(item, (ir.RankedTensorType, ir.MemRefType))]
+    what, accepted = "", "tensors and buffers"
+    if len(function.regions[0].blocks) > 1:
+        what, accepted = "has branches between blocks", "straight-line code, scf.for and scf.if"
+    elif others:
+        what = f"returns {others[0]}"
+    elif not type_.results and not any(isinstance(item, ir.MemRefType) for item in type_.inputs):
+        what, accepted = (
+            "returns nothing, and has no buffers to write",
+            "results that are tensors, arguments that are buffers",
+        )
+    if not what:
+        return None
+    name = ir.StringAttr(function.attributes["sym_name"]).value
+    return StepladderError(
+        f"function @{name} {what}",
+        location=diagnostics.location_text(function.location),
+        notes=[f"accepted: {accepted}"],
     )

@@ -42,7 +42,8 @@ _NOTHING = ("memref.dealloc",)
 _LOOPS = ("scf.for", "scf.forall", "scf.parallel", "scf.while")
 # Encodings of generic and of global memory in NVVM.
 _GLOBAL_SPACES = (0, 1)
-_OF_NUMBERS = "accepted: linalg.fill, and the bodies of linalg.generic and linalg.map"
+_QUANTIZED = "linalg.quantized_"
+_OF_NUMBERS = "accepted: linalg.fill, zero points, and the bodies of linalg.generic and linalg.map"
 
 
 def is_raisable(function: ir.Operation) -> bool:
@@ -336,7 +337,7 @@ class _Raising:
         self, op: ir.Operation, numbers: Sequence[ir.Value], values: Sequence[ir.Value], outputs: Sequence[int]
     ) -> tuple[ir.Operation, ir.Block]:
         """Creates a `linalg.generic` for an op that takes scalars; its body is empty."""
-        if op.name not in ("linalg.generic", "linalg.fill", "linalg.map"):
+        if op.name not in ("linalg.generic", "linalg.fill", "linalg.map") and not op.name.startswith(_QUANTIZED):
             raise refuse(op, f"'{op.name}' has a scalar argument", _OF_NUMBERS)
         maps = element_order(op) if op.name == "linalg.map" else indexing_maps(op)
         inputs = [number for number in range(len(values)) if number not in outputs and op.name != "linalg.fill"]

@@ -14,6 +14,7 @@ from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.rounding import rounds_to_nearest
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import is_number, name_of
+from stepladder.payload.consumers import check_divisor
 from stepladder.payload.decomposition import decomposed
 from stepladder.payload.linalg_bodies import dependent
 from stepladder.payload.reference_views import VIEWS, BufferView, moved, view_of
@@ -345,6 +346,7 @@ class _Export:
         types = [self._type(value, op)[0] for value in (*op.operands, *op.results)] if known else []
         if not rounds_to_nearest(op):
             raise _refusal(op, f"'{op.name}' with a rounding mode other than to nearest")
+        check_divisor(op)
         is_gather = op.name == GATHER
         if not known or any(
             operand not in self.numbers or (_is_tensor(operand) and not (is_gather and place == 0))

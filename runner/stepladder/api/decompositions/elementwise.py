@@ -54,6 +54,25 @@ def _widened(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
     return computed
 
 
+def _compared(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
+    """Returns a comparison of integers with a number that wraps to their type, as PyTorch's does; torch-mlir compares
+    with the nearest one, and takes uint8 as int8.
+    """
+
+    def computed(x: torch.Tensor, number: Number) -> Any:  # noqa: ANN401
+        if x.dtype.is_floating_point or x.dtype.is_complex or x.dtype is torch.bool:
+            return NotImplemented
+        if isinstance(number, float):
+            return op(x.float(), number) if x.dtype in _BYTES else NotImplemented
+        limits = torch.iinfo(x.dtype)
+        wrapped = (number - limits.min) % (1 << limits.bits) + limits.min
+        if x.dtype in _BYTES:
+            return op(x.to(torch.int32), wrapped)
+        return NotImplemented if wrapped == number else op(x, wrapped)
+
+    return computed
+
+
 def _reciprocal(x: torch.Tensor) -> torch.Tensor:
     """Returns 1 / x; torch-mlir's op ends the program at 0."""
     x, _ = _promoted(x, 1.0)
@@ -231,6 +250,7 @@ TABLE = {
         for name in ("add", "sub", "mul", "div", "remainder")
         for overload in ("Tensor", "Scalar")
     },
+    **{getattr(_ATEN, name).Scalar: _compared(getattr(torch, name)) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
     _ATEN.mm.default: _widened(torch.mm),
     _ATEN.bmm.default: _widened(torch.bmm),
     _ATEN.neg.default: _negative,

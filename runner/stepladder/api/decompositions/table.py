@@ -5,7 +5,7 @@ PyTorch is an optional package; this module imports it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
@@ -22,6 +22,10 @@ from stepladder.api.decompositions import (
     scatters,
     special_functions,
 )
+
+# Integers that torch-mlir shifts, and others.
+_WIDE = (torch.int32, torch.int64)
+_NARROW = (torch.int8, torch.int16, torch.uint8)
 
 
 def _convolution(
@@ -170,7 +174,10 @@ def _linear(
 
 
 def _padded(x: torch.Tensor, extents: Sequence[int], value: float = 0) -> Any:  # noqa: ANN401
-    """Returns a padding of less than nothing along some axes as a part of the tensor, and what is left to pad."""
+    """Returns a padding of less than nothing along some axes as a part of the tensor, and what is left to pad; of uint8
+    in i32, as torch-mlir takes the number for one of int8."""
+    if x.dtype == torch.uint8:
+        return torch.ops.aten.constant_pad_nd(x.to(torch.int32), extents, value).to(x.dtype)
     if min(extents) >= 0:
         return NotImplemented
     for number, (before, after) in enumerate(zip(extents[::2], extents[1::2])):
@@ -180,15 +187,48 @@ def _padded(x: torch.Tensor, extents: Sequence[int], value: float = 0) -> Any:  
     return torch.ops.aten.constant_pad_nd(x, rest, value) if any(rest) else x.clone()
 
 
-def _shifted_right(x: torch.Tensor, places: torch.Tensor) -> Any:  # noqa: ANN401
-    """Returns signed integers shifted by other integers, as words of several 4-bit weights are unpacked."""
-    are_signed = {x.dtype, places.dtype} <= {torch.int32, torch.int64}
-    return torch.bitwise_right_shift(x, places) if are_signed else NotImplemented
+def _shifted(shift: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], *, is_own: bool) -> Callable[..., Any]:
+    """Returns a shift of integers by other integers, as bytes and words of several weights are unpacked; bytes in i32,
+    as torch-mlir takes uint8 as int8.
+
+    Args:
+        shift: the op that torch-mlir lowers.
+        is_own: whether it is the op itself that is replaced.
+    """
+
+    def shifted(x: torch.Tensor, places: torch.Tensor) -> Any:  # noqa: ANN401
+        type_ = torch.result_type(x, places)
+        if not {x.dtype, places.dtype} <= {*_NARROW, *_WIDE} or (is_own and type_ in _WIDE):
+            return NotImplemented
+        computed = type_ if type_ in _WIDE else torch.int32
+        return shift(x.to(computed), places.to(computed)).to(type_)
+
+    return shifted
+
+
+def _range(start: float, end: float, step: float = 1, *, dtype: torch.dtype | None = None, **options: Any) -> Any:  # noqa: ANN401
+    """Returns a range of bytes as one of i64 whose elements are cast: torch-mlir ends the process for one of bytes."""
+    if dtype not in (torch.uint8, torch.int8):
+        return NotImplemented
+    return torch.ops.aten.arange.start_step(start, end, step, dtype=torch.int64, **options).to(dtype)
+
+
+def _at(x: torch.Tensor, indices: Sequence[torch.Tensor | None]) -> Any:  # noqa: ANN401
+    """Returns elements at indices of i32, which torch-mlir does not lower, by those of i64."""
+    if not any(index is not None and index.dtype == torch.int32 for index in indices):
+        return NotImplemented
+    wide = [index.long() if index is not None and index.dtype == torch.int32 else index for index in indices]
+    return torch.ops.aten.index.Tensor(x, wide)
 
 
 # Ops, and functions of their arguments that return the same.
 TABLE = {
-    torch.ops.aten.__rshift__.Tensor: _shifted_right,
+    torch.ops.aten.__rshift__.Tensor: _shifted(torch.bitwise_right_shift, is_own=False),
+    torch.ops.aten.__lshift__.Tensor: _shifted(torch.bitwise_left_shift, is_own=False),
+    torch.ops.aten.bitwise_right_shift.Tensor: _shifted(torch.bitwise_right_shift, is_own=True),
+    torch.ops.aten.bitwise_left_shift.Tensor: _shifted(torch.bitwise_left_shift, is_own=True),
+    torch.ops.aten.index.Tensor: _at,
+    torch.ops.aten.arange.start_step: _range,
     torch.ops.stepladder.linear.default: _linear,
     torch.ops.stepladder.matmul.default: lambda a, b, device="auto": torch.matmul(a, b),
     torch.ops.aten.constant_pad_nd.default: _padded,

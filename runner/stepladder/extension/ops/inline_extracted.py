@@ -11,6 +11,7 @@ from stepladder.extension.lib.multi_kernel.stages import inner_ops, is_elementwi
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.reshapes import groups_of
 from stepladder.mlir.traverse import producer, users_of, walk
 
 _EXTRACT, _GENERIC, _INDEX = "tensor.extract", "linalg.generic", "linalg.index"
@@ -24,6 +25,8 @@ class InlineExtracted(Tc.Operation, name="inline_extracted"):
 
     Upstream fuses elementwise ops with what reads their results as an operand, and not with an op that extracts
     elements, such as one that joins tensors.
+
+    Axes of one element that reshapes add to the result, as to tensors that are stacked, are dropped.
 
     Operands: a handle to functions on tensors. An extraction stays where an operand of the elementwise op has another
     indexing map than a projected permutation. If the op does more than to repeat, to transpose or to widen elements, an
@@ -41,7 +44,7 @@ def inline_extracted(payload: ir.Operation, op: InlineExtracted, rewriter: Rewri
     """Rewrites the ops below `payload`; see the op."""
     pending = [item for generic in walk(payload, _GENERIC) for item in walk(generic, _EXTRACT)]
     while pending:
-        extraction = pending.pop(0)
+        extraction = _through_units(pending.pop(0), rewriter)
         source = producer(extraction.operands[0])
         if source is None or not _is_inlined(extraction, source, op.at_most.value):
             continue
@@ -54,6 +57,25 @@ def inline_extracted(payload: ir.Operation, op: InlineExtracted, rewriter: Rewri
             extractions = list(walk(source, _EXTRACT))
             pending = [item for item in pending if item not in extractions]
             rewriter.erase_op(source)
+
+
+def _through_units(extraction: ir.Operation, rewriter: Rewriter) -> ir.Operation:
+    """Returns an extraction of what reshapes have added axes of one element to, as to tensors that are stacked, in
+    place of one of their results."""
+    while (source := producer(extraction.operands[0])) is not None and source.name == "tensor.expand_shape":
+        shape = ir.RankedTensorType(source.results[0].type).shape
+        longer = [[axis for axis in group if shape[axis] > 1] or group[:1] for group in groups_of(source)]
+        if any(len(axes) != 1 for axes in longer):
+            break
+        indices = [extraction.operands[1 + axis] for (axis,) in longer]
+        with ir.InsertionPoint(extraction), extraction.location:
+            type_ = extraction.results[0].type
+            inner = ir.Operation.create(_EXTRACT, results=[type_], operands=[source.operands[0], *indices])
+        rewriter.replace_op(extraction, [inner.results[0]])
+        if not list(source.results[0].uses):
+            rewriter.erase_op(source)
+        extraction = inner
+    return extraction
 
 
 def _is_inlined(extraction: ir.Operation, source: ir.Operation, at_most: int) -> bool:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.constant_numbers import constant_number
 from stepladder.mlir.linalg_ops import create_generic, create_loop_index
 from stepladder.mlir.slices import numbers_of
 from stepladder.mlir.traverse import walk
+from stepladder.payload.refusal import refuse
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _SLICES = ("tensor.extract_slice", "tensor.insert_slice")
@@ -24,6 +26,9 @@ def lower(function: ir.Operation) -> None:
 
     Args:
         function: a function; it is changed where there are such ops on static tensors.
+
+    Raises:
+        StepladderError: a constant offset at which the slice is not in the tensor.
     """
     for op in walk(function, *_SLICES):
         if op.parent is None or op.parent.operation != function or not _is_computed(op):
@@ -65,7 +70,15 @@ def _axes(op: ir.Operation, source: ir.Value, offsets: Iterator[ir.Value]) -> li
     axes = []
     for extent, offset, size, stride in zip(shape, *numbers_of(op)):
         room = extent - 1 - (size - 1) * stride
-        axes.append((_begin(next(offsets) if offset == _DYNAMIC else offset, room), size, stride))
+        begin = next(offsets) if offset == _DYNAMIC else offset
+        number = constant_number(begin) if isinstance(begin, ir.Value) else None
+        if isinstance(number, ir.IntegerAttr) and not 0 <= number.value <= room:
+            raise refuse(
+                op,
+                f"{op.name} begins at {number.value} along an axis of {extent} elements",
+                f"accepted: offsets from 0 to {room}, for {size} elements; those that are no constants are clamped",
+            )
+        axes.append((_begin(begin, room), size, stride))
     return axes
 
 

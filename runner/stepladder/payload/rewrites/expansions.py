@@ -39,6 +39,7 @@ from stepladder.payload.rewrites import (
     tosa,
     truncated_sums,
     unit_axes,
+    unpacked_parts,
     unrolled_loops,
 )
 
@@ -72,6 +73,7 @@ _REWRITES = (
     gathers.lower,
     scatters.lower,
     repeated_parts.repeat,
+    unpacked_parts.join,
     # Contractions multiply and add elements that they read, indexed by their loops.
     computed_factors.separate,
     grouped_loops.split,

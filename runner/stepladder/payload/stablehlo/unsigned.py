@@ -119,8 +119,9 @@ def _converted(op: ir.Operation) -> Tensor:
             # Of one bit, which holds whether a number is not 0.
             width = ir.IntegerType(wanted).width
             return _signed(x).convert(ir.IntegerType.get_signless(width)).convert(wanted)
-        wide = _widened(x)
-        return _cast("arith.uitofp", _signed(x), wanted) if wide is None else wide.convert(wanted)
+        if not isinstance(wanted, ir.IntegerType):
+            return _cast("arith.uitofp", _signed(x), wanted)
+        return _cast("arith.extui", _signed(x), ir.IntegerType.get_signless(wanted.width)).convert(wanted)
     width = ir.IntegerType(wanted).width
     if source is not None:
         return x.convert(ir.IntegerType.get_signless(width)).convert(wanted)

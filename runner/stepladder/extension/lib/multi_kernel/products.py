@@ -288,25 +288,31 @@ def _copies(op: ir.Operation) -> bool:
 def dequantizing_ops(value: ir.Value) -> list[ir.Operation]:
     """Returns the ops that make an operand of a matmul from narrower values of the function's arguments, or of parts
     of them, such as those that dequantize weights; none where they are of another kind, or something else reads what
-    one makes.
+    one makes. What other kernels make is read too, where an argument is larger, as slices of scales are.
 
     Args:
         value: A or B.
     """
     ops: list[ir.Operation] = []
     arguments: set[ir.Value] = set()
+    made: set[ir.Value] = set()
     pending = [value]
     while pending:
         source = producer(operand := pending.pop())
         if source is None or part_of(operand, is_multiplied=True):
             arguments.add(operand)
         elif not is_start(source) and source not in ops:
-            if not (is_layout(source) or is_elementwise(source)):
-                return []
-            ops.append(source)
-            pending += list(source.operands)
-    tensors = [operand for operand in arguments if isinstance(operand.type, ir.RankedTensorType)]
-    is_narrower = max(map(_bits, tensors), default=0) < _bits(value)
+            if is_layout(source) or is_elementwise(source):
+                ops.append(source)
+                pending += list(source.operands)
+            else:
+                made.add(operand)
+    sizes, made_sizes = (
+        [_bits(operand) for operand in operands if isinstance(operand.type, ir.RankedTensorType)]
+        for operands in (arguments, made)
+    )
+    largest = max(sizes, default=0)
+    is_narrower = max(made_sizes, default=-1) < largest < _bits(value)
     is_read_once = all(user in ops for op in ops for user in users_of(op.results[0]) if op.results[0] != value)
     makes = any(not is_layout(op) for op in ops)
     return ops if makes and is_narrower and is_read_once and len(list(value.uses)) == 1 else []
