@@ -121,6 +121,28 @@ def exported_attention_table() -> str:
     )
 
 
+def attention_splits_table() -> str:
+    """Returns the time of attentions by the blocks of a cluster that have a part of the keys each."""
+    measured = result("attention_splits")
+    rows = []
+    for case in measured["cases"]:
+        heads = f"{case['batch'] * case['heads']}"
+        shared = case["heads"] // case["groups"]
+        row = {"heads": heads if shared == 1 else f"{heads}, shared by {shared}"}
+        row |= {"queries": str(case["queries"]), "keys": str(case["keys"]), "elements of a head": str(case["depth"])}
+        row |= {f"{splits}": _us(case["us"].get(splits)) for splits in ("1", "2", "3", "4", "6", "8", "16")}
+        rows.append(row | {"eager, us": _us(case["us"]["eager"])})
+    return (
+        table(rows)
+        + "\nMicroseconds with so many splits, medians of 7 rounds, each a CUDA graph of calls that rotate through "
+        f"150 MB of keys and values. {where(measured)}.\n"
+    )
+
+
+def _us(time: float | None) -> str:
+    return "" if time is None else f"{time:.1f}"
+
+
 def exported_layers_table() -> str:
     """Returns the time of exported layers beside PyTorch in eager mode and compiled, and their launches."""
     measured = result("exported_layers")
@@ -237,6 +259,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "attention": attention_table,
     "attention kernels": attention_kernels_table,
     "exported attention": exported_attention_table,
+    "attention splits": attention_splits_table,
     "exported layers": exported_layers_table,
     "function calls": function_calls_table,
     "pairs of few rows": pairs_table,

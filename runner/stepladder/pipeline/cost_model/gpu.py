@@ -49,8 +49,12 @@ class Gpu:
         early_weights: by set, the constants of kernels that load weights early.
         early_hbm_bytes_per_us: peak rate of the memory of the GPU that they are fitted to.
         attention: microseconds of an attention in one kernel, of a tile of keys by the elements of a head (`tile_64`,
-            `tile_128`) and of a block beside its tiles (`block`); and in several, of the kernels beside their memory
-            traffic (`kernels`), and of a million scores that are written, read, and multiplied as weights (`score`).
+            `tile_128`; of 64 keys and at most 64 rows `few_rows_64`, `few_rows_128`), of a block beside its tiles
+            (`block`), of a block of a cluster (`split`), of a launch (`launch`), and beside the reading of keys and
+            values (`memory`), which has a part of the peak rate of the memory (`of_hbm`); factors of a tile of 64
+            keys (`half`), of two blocks on a multiprocessor (`resident`), and of weights in f32 (`wide_tile`,
+            `wide_score`); and in several, of the kernels beside their memory traffic (`kernels`), and of a million
+            scores that are written, read, and multiplied as weights (`score`; `vector_score` without matrix units).
         measured_widths: by family of kernels, `block_n` of the kernels that they are fitted to; none for a family of
             few widths.
     """
