@@ -81,6 +81,21 @@ def held_out_table() -> str:
     return choices_table(held_out_samples(), fitted_sizes("h200"))
 
 
+def tuned_table() -> str:
+    """Returns how the settings that `stepladder tune` finds for random problems compare with cuBLAS."""
+    data = result("tuned_held_out")
+    rows = [
+        _row(kind or "all", [case["of_cublas"] for case in data["cases"] if kind in ("", case["kind"])])
+        for kind in ("", *KINDS)
+    ]
+    seconds = data["seconds"]["10 payloads"]
+    return (
+        table(rows)
+        + f"\nRatios to cuBLAS in turn, as `tune` reports them; ten problems take {seconds} seconds on 16 cores. "
+        f"{where(data)}.\n"
+    )
+
+
 def odd_pitches_table(name: str = "odd_pitches") -> str:
     """Returns the products whose rows are no multiple of 16 bytes, beside cuBLAS and the aligned neighbours.
 
@@ -244,6 +259,7 @@ def orientations_table() -> str:
 REGIONS: dict[str, Callable[[], str]] = {
     "orientations": orientations_table,
     "held out": held_out_table,
+    "tuned": tuned_table,
     "decode": decode_table,
     "decode early": early_table,
     "decode early column": lambda: early_table("_column"),
