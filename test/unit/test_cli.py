@@ -20,6 +20,7 @@ from stepladder.measure.tuning.database import default_path
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.request import Request
+from stepladder.pipeline.run import run_pipeline
 from stepladder.runtime.bundle import FunctionBundle, write_bundle
 from stepladder.runtime.errors import (
     BAD_INPUT,
@@ -278,9 +279,11 @@ def test_a_payload_that_is_no_matmul_is_no_step_at_fault(tmp_path: Path, monkeyp
     """What the input computes is the payload's affair: no step has run."""
     text = matmul_text(64, 64, 64)
     wrong = matmul.StepReport("input", False, CheckReport("exact", False, 1))
-    monkeypatch.setattr(matmul, "check_steps", lambda *arguments: arguments[-1](wrong))
+    monkeypatch.setattr(matmul, "check_steps", lambda *arguments, **_: arguments[-1](wrong))
     request = Request("mma_sync", {"block_m": 64, "block_n": 64, "warp_m": 32, "warp_n": 32})
-    with mlir_context(), pytest.raises(StepladderError) as caught:
-        opt._check_each_step(text, "matmul.mlir", request)
+    with mlir_context():
+        finished = run_pipeline(text, "matmul.mlir", request)
+        with pytest.raises(StepladderError) as caught:
+            opt._check_each_step(text, "matmul.mlir", request, finished)
     assert caught.value.message.startswith("the payload itself does not compute C = AB + C, 64 x 64 x 64")
     assert caught.value.location == "matmul.mlir" and caught.value.status == BAD_INPUT

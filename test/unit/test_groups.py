@@ -187,7 +187,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         lambda data: _at(data, *first).update(read_early=["p0"], dependent_launch=True)
     )
     assert "'tma_descriptors' has" in refused(lambda data: _at(data, *first, "arguments", 0).update(descriptor=99))
-    assert "schema_version" in refused(lambda data: data.update(schema_version=11))
+    assert "schema_version" in refused(lambda data: data.update(schema_version=12))
 
 
 def _at(data: dict, *path: str | int) -> dict:

@@ -316,11 +316,17 @@ def test_what_is_undefined_for_all_inputs_is_refused(body: str, message: str, ac
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("(%x: tensor<4xf32>, %c: f32) -> f32 {\n  return %c : f32", "function @f returns f32"),
-        ("(%x: tensor<4xf32>) {\n  return", "function @f returns nothing, and has no buffers to write"),
+        (
+            "(%x: tensor<4xf32>, %c: f32) -> f32 {\n  return %c : f32",
+            "no linalg.matmul in the payload: function @f returns f32",
+        ),
+        (
+            "(%x: tensor<4xf32>) {\n  return",
+            "no linalg.matmul in the payload: function @f returns nothing, and has no buffers to write",
+        ),
         (
             "(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {\n  cf.cond_br %c, ^a, ^a\n^a:\n  return %x : tensor<4xf32>",
-            "function @f has branches between blocks",
+            "no linalg.matmul in the payload: function @f has branches between blocks",
         ),
         (
             '(%x: tensor<4xf32> {tf.aliasing_output = "x"}) -> tensor<4xf32> {\n'

@@ -73,7 +73,7 @@ def _of_signature(function: ir.Operation) -> StepladderError | None:
         return None
     name = ir.StringAttr(function.attributes["sym_name"]).value
     return StepladderError(
-        f"function @{name} {what}",
+        f"no linalg.matmul in the payload: function @{name} {what}",
         location=diagnostics.location_text(function.location),
         notes=[f"accepted: {accepted}"],
     )
