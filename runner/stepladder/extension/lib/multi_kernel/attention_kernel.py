@@ -73,7 +73,7 @@ class AttentionKernel:
         self.f32 = ir.F32Type.get()
         self.places = Places(attention, self.rows)
         self.row_count, self.key_count = self.places.row_count, attention.shape[-1]
-        # Splits have equally many tiles, and no block of the cluster none.
+        # Splits are of all tiles: of those that a mask leaves, some blocks would have none.
         self.is_causal = splits == self.places.heads == 1 and has_causal_mask(attention)
         self.logits = Logits(attention, buffers)
         self.has_edge = self.key_count % keys != 0
