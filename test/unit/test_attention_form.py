@@ -87,3 +87,49 @@ def test_shared_heads(is_masked: bool) -> None:
     wanted = np.einsum("bkgts,bskd->btkgd", powers / powers.sum(-1, keepdims=True), v.astype(float))
     got = np.asarray(function(q, k, v, mask)).astype(float)
     assert np.abs(got - wanted).max() < np.abs(wanted).max() * 2**-7
+
+
+def test_one_query_behind_the_keys() -> None:
+    """Scores whose last axis is that of the heads that share keys, as an einsum of JAX has them."""
+    turned, scores, rows = "tensor<2x2x150x1x3xf32>", "tensor<2x2x3x1x150xf32>", "tensor<2x2x3x1xf32>"
+    text = f"""
+func.func public @main(%q: tensor<2x1x6x64xbf16>, %k: tensor<2x150x2x64xbf16>, %v: tensor<2x150x2x64xbf16>)
+    -> tensor<2x1x6x64xbf16> {{
+  %scale = stablehlo.constant dense<1.250000e-01> : {scores}
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+  %0 = stablehlo.reshape %q : (tensor<2x1x6x64xbf16>) -> tensor<2x1x2x3x64xbf16>
+  %1 = stablehlo.dot_general %k, %0, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] x [4]
+    : (tensor<2x150x2x64xbf16>, tensor<2x1x2x3x64xbf16>) -> {turned}
+  %2 = stablehlo.transpose %1, dims = [0, 1, 4, 3, 2] : ({turned}) -> {scores}
+  %3 = stablehlo.multiply %2, %scale : {scores}
+  %4 = stablehlo.reduce(%3 init: %low) applies stablehlo.maximum across dimensions = [4]
+    : ({scores}, tensor<f32>) -> {rows}
+  %5 = stablehlo.broadcast_in_dim %4, dims = [0, 1, 2, 3] : ({rows}) -> {scores}
+  %6 = stablehlo.subtract %3, %5 : {scores}
+  %7 = stablehlo.exponential %6 : {scores}
+  %8 = stablehlo.reduce(%7 init: %zero) applies stablehlo.add across dimensions = [4]
+    : ({scores}, tensor<f32>) -> {rows}
+  %9 = stablehlo.broadcast_in_dim %8, dims = [0, 1, 2, 3] : ({rows}) -> {scores}
+  %10 = stablehlo.divide %7, %9 : {scores}
+  %11 = stablehlo.convert %10 : ({scores}) -> tensor<2x2x3x1x150xbf16>
+  %12 = stablehlo.dot_general %v, %11, batching_dims = [0, 2] x [0, 1], contracting_dims = [1] x [4]
+    : (tensor<2x150x2x64xbf16>, tensor<2x2x3x1x150xbf16>) -> tensor<2x2x64x3x1xbf16>
+  %13 = stablehlo.transpose %12, dims = [0, 4, 1, 3, 2] : (tensor<2x2x64x3x1xbf16>) -> tensor<2x1x2x3x64xbf16>
+  %14 = stablehlo.reshape %13 : (tensor<2x1x2x3x64xbf16>) -> tensor<2x1x6x64xbf16>
+  return %14 : tensor<2x1x6x64xbf16>
+}}
+"""
+    function = stepladder.compile(text, device="emulator", target="sm_90a")
+    assert isinstance(function, stepladder.Function)
+    assert [launch.stage for launch in function.manifest.launches] == ["main_attention_0"]
+    rng = np.random.default_rng(0)
+    q, k, v = (
+        rng.standard_normal(shape).astype(ml_dtypes.bfloat16)
+        for shape in ((2, 1, 6, 64), (2, 150, 2, 64), (2, 150, 2, 64))
+    )
+    logits = np.einsum("bqgrd,bkgd->bgrqk", q.astype(float).reshape(2, 1, 2, 3, 64), k.astype(float)) / 8
+    powers = np.exp(logits - logits.max(-1, keepdims=True))
+    wanted = np.einsum("bgrqk,bkgd->bqgrd", powers / powers.sum(-1, keepdims=True), v.astype(float))
+    got = np.asarray(function(q, k, v)).astype(float)
+    assert np.abs(got - wanted.reshape(got.shape)).max() < np.abs(wanted).max() * 2**-7

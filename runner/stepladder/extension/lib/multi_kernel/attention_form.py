@@ -18,7 +18,7 @@ from stepladder.extension.lib.multi_kernel.products import axes_read, is_contrac
 from stepladder.extension.lib.multi_kernel.stages import in_order, inner_ops, is_elementwise, is_extension
 from stepladder.extension.lib.multi_kernel.transposed_operands import absorbed
 from stepladder.mlir.bindings import arith, ir, passmanager
-from stepladder.mlir.linalg_ops import create_generic, create_named_op, indexing_maps
+from stepladder.mlir.linalg_ops import axis_loops, create_generic, create_named_op, indexing_maps
 from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import attributes_of, origin, producer, users_of, walk
 from stepladder.mlir.types import element_of
@@ -261,20 +261,22 @@ def _read_in_order(reader: ir.Operation) -> None:
 def _order_scores(first: ir.Operation, second: ir.Operation) -> None:
     """Gives scores, and what is computed from them, the axes of heads first, and then those of queries and keys.
 
-    The last axis is that of the keys. Of the others that the keys have not, the longest one is that of the queries.
+    Maxima are along the keys. Of the other axes, which the keys have not, the longest one is that of the queries.
     """
     *read, made = indexing_maps(first)
-    axes = [ir.AffineDimExpr(item).position for item in made.results]
     shape = ir.RankedTensorType(first.results[0].type).shape
-    of_keys = next((map_ for map_ in read if made.results[-1] in list(map_.results)), None)
     ops = _readers(first, second)
-    if of_keys is None or not all(_is_of_loops(op, {first, *ops}) for op in ops):
+    key = _reduced_axis(first, ops) if all(_is_of_loops(op, {first, *ops}) for op in ops) else None
+    if key is None:
         return
-    rows = [axis for axis in range(len(axes) - 1) if made.results[axis] not in list(of_keys.results)]
+    loops = axis_loops(made)
+    of_keys = next((axis_loops(map_) for map_ in read if loops[key] in axis_loops(map_)), None)
+    others = [axis for axis in range(len(loops)) if axis != key]
+    rows = [axis for axis in others if of_keys is not None and loops[axis] not in of_keys]
     if not rows:
         return
     row = max(rows, key=lambda axis: shape[axis])
-    order = [*(axis for axis in range(len(axes) - 1) if axis != row), row, len(axes) - 1]
+    order = [*(axis for axis in others if axis != row), row, key]
     orders: dict[ir.Value, list[int]] = {first.results[0]: order}
     _permute(first, order, [*read, _permuted(made, order)])
     for op in ops:
@@ -299,6 +301,22 @@ def _order_scores(first: ir.Operation, second: ir.Operation) -> None:
         for value, map_ in zip(second.operands, indexing_maps(second))
     ]
     second.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps])
+
+
+def _reduced_axis(first: ir.Operation, ops: list[ir.Operation]) -> int | None:
+    """Returns the axis of a product that the first reduction of it, or of what ops make of it, is along; None where it
+    is along several, or where there is none."""
+    axes: dict[ir.Value, list[int | None]] = {first.results[0]: list(range(len(indexing_maps(first)[-1].results)))}
+    for op in ops:
+        *read, made = map(axis_loops, indexing_maps(op))
+        by_loop = {}
+        for value, loops in zip(op.operands, read):
+            by_loop.update(zip(loops, axes.get(value, [])))
+        reduced = [axis for loop, axis in by_loop.items() if loop not in made]
+        if reduced:
+            return reduced[0] if len(reduced) == 1 else None
+        axes[op.results[0]] = [by_loop.get(loop) for loop in made]
+    return None
 
 
 def _is_of_loops(op: ir.Operation, makers: set[ir.Operation]) -> bool:
