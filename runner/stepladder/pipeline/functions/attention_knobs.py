@@ -22,11 +22,12 @@ _OPERANDS = 2  # keys and values
 
 @dataclass(frozen=True)
 class Choice:
-    """The knobs of a kernel, and its estimated microseconds."""
+    """The knobs of a kernel, and its estimated microseconds; of these, those without the reading of keys and values."""
 
     rows: int
     splits: int
     us: float
+    us_in_cache: float = 0.0
 
 
 def choose(attention: Attention, on: Gpu, *, skips: bool) -> Choice:
@@ -40,19 +41,19 @@ def choose(attention: Attention, on: Gpu, *, skips: bool) -> Choice:
     *_, queries, keys = attention.shape
     tiles = -(-keys // tile_of(attention, _HALF_TILE))
     choices = [
-        Choice(rows, splits, _time(attention, on, rows, splits, skips=skips))
+        _estimated(attention, on, rows, splits, skips=skips)
         for rows in _ROWS
         for splits in _SPLITS
         # Blocks of 64 rows would read the keys of more queries twice as often.
         if splits <= tiles and (queries <= rows or rows == _ROWS[-1])
         if splits <= _PORTABLE or splits in on.clusters
     ]
-    return min(choices, key=lambda choice: choice.us)
+    return min(choices, key=lambda choice: (choice.us, choice.us_in_cache))
 
 
-def _time(attention: Attention, on: Gpu, rows: int, splits: int, *, skips: bool) -> float:
-    """Returns the estimated microseconds of a kernel: of the tiles that the busiest multiprocessor multiplies, one
-    after the other, or of reading keys and values."""
+def _estimated(attention: Attention, on: Gpu, rows: int, splits: int, *, skips: bool) -> Choice:
+    """Returns the estimated time of a kernel: of the tiles that the busiest multiprocessor multiplies, one after the
+    other, or of reading keys and values."""
     constants = on.attention
     *outer, queries, keys = attention.shape
     shared = heads_of_keys(attention)
@@ -77,4 +78,5 @@ def _time(attention: Attention, on: Gpu, rows: int, splits: int, *, skips: bool)
     exchange = constants["split"] * splits if splits > 1 else 0.0
     size = byte_width(element_of(attention.keys.value.type)) * _OPERANDS * depth * keys * math.prod(outer) // shared
     memory = constants["memory"] + size / (constants["of_hbm"] * on.hbm_bytes_per_us)
-    return constants["launch"] + max(waves * constants["block"] + most * tile + exchange, memory)
+    in_cache = constants["launch"] + waves * constants["block"] + most * tile + exchange
+    return Choice(rows, splits, max(in_cache, constants["launch"] + memory), in_cache)
