@@ -107,7 +107,7 @@ def ways_beside(
         functions: compiled, by name.
         tensors: their arguments, the first of which has the shape and type of the result.
         eager: computes the result by PyTorch; of tensors of f64, what is expected.
-        rates_eager: whether its error is told too.
+        rates_eager: whether the result has the error of eager mode too.
     """
     expected = eager(*(tensor.double() for tensor in tensors))
     out = torch.empty_like(tensors[0])

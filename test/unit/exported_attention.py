@@ -153,3 +153,19 @@ func.func @f(%q: tensor<{q}{element}>, %k: tensor<{k}{element}>, %v: tensor<{k}{
   return %y : tensor<{q}{element}>
 }}
 """
+
+
+def shared(queries: int, keys: int, depth: int = 64, element: str = "f16", mask: str = "") -> str:
+    """Returns the same attention of two heads that share keys and values, which front ends repeat for each head.
+
+    Args:
+        queries, keys, depth, element, mask: as for `exported`.
+    """
+    text = exported(queries, keys, depth, element, mask)
+    one, two = f"tensor<1x{keys}x{depth}x{element}>", f"tensor<1x2x{keys}x{depth}x{element}>"
+    for name in "kv":
+        copies = f"""{{
+  %{name}_n = tensor.empty() : {two}
+  %{name} = linalg.broadcast ins(%{name}_1 : {one}) outs(%{name}_n : {two}) dimensions = [1]"""
+        text = text.replace(f"%{name}: {two}", f"%{name}_1: {one}", 1).replace("{", copies, 1)
+    return text

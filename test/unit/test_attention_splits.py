@@ -10,23 +10,11 @@ import numpy as np
 import pytest
 
 import stepladder
-from exported_attention import exported
+from exported_attention import exported, shared
 from stepladder.runtime.bundle import read_any
 from stepladder.runtime.errors import StepladderError
 from test_attention import attention
 from test_exported_attention import compiled, drawn, expected, stages
-
-
-def shared(queries: int, keys: int, depth: int, element: str, mask: str) -> str:
-    """Returns an attention whose two heads share keys and values, which front ends repeat."""
-    text = exported(queries, keys, depth, element, mask)
-    one, two = f"tensor<1x{keys}x{depth}x{element}>", f"tensor<1x2x{keys}x{depth}x{element}>"
-    for name in "kv":
-        copies = f"""{{
-  %{name}_n = tensor.empty() : {two}
-  %{name} = linalg.broadcast ins(%{name}_1 : {one}) outs(%{name}_n : {two}) dimensions = [1]"""
-        text = text.replace(f"%{name}: {two}", f"%{name}_1: {one}", 1).replace("{", copies, 1)
-    return text
 
 
 @pytest.mark.parametrize(

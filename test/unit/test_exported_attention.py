@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import stepladder
-from exported_attention import exported
+from exported_attention import exported, shared
 from stepladder.pipeline.functions import attention_knobs
 
 _STAGES = ["f_attention_0"]
@@ -122,14 +122,7 @@ def test_parts_of_one_projection_are_read_in_place(device: str | int, is_stacked
 def test_keys_that_heads_share_are_not_repeated() -> None:
     """Front ends repeat keys and values for each head of queries; the kernel reads the ones that there are."""
     queries, keys = 100, 150
-    text = exported(queries, keys)
-    shared, repeated = f"tensor<1x{keys}x64xf16>", f"tensor<1x2x{keys}x64xf16>"
-    for name in "kv":
-        copies = f"""{{
-  %{name}_n = tensor.empty() : {repeated}
-  %{name} = linalg.broadcast ins(%{name}_1 : {shared}) outs(%{name}_n : {repeated}) dimensions = [1]"""
-        text = text.replace(f"%{name}: {repeated}", f"%{name}_1: {shared}", 1).replace("{", copies, 1)
-    function = compiled(text)
+    function = compiled(shared(queries, keys))
     assert stages(function) == _STAGES
     q, k, v, mask = drawn(queries, keys, 64, "f16")
     got, wanted = np.asarray(function(q, k[:, 0], v[:, 0], mask)), expected([q, k[:, :1], v[:, :1], mask], "")
