@@ -98,20 +98,24 @@ def attention_kernels_table() -> str:
     )
 
 
+def _sizes(case: dict[str, Any]) -> dict[str, str]:
+    """Returns the sizes of an attention, for a table."""
+    heads, shared = str(case["batch"] * case["heads"]), case["heads"] // case["groups"]
+    return {
+        "heads": heads if shared == 1 else f"{heads}, shared by {shared}",
+        "queries": str(case["queries"]),
+        "keys": str(case["keys"]),
+        "elements of a head": str(case["depth"]),
+    }
+
+
 def exported_attention_table() -> str:
     """Returns the time of exported attentions as one kernel, beside several and PyTorch, and the errors."""
     measured = result("exported_attention")
     rows = []
     for case in measured["cases"]:
         times = {name: median(samples) for name, samples in case["us"].items()}
-        heads = f"{case['batch'] * case['heads']}"
-        row = {
-            "heads": heads
-            if case["groups"] == case["heads"]
-            else f"{heads}, shared by {case['heads'] // case['groups']}"
-        }
-        row |= {"queries": str(case["queries"]), "keys": str(case["keys"]), "elements of a head": str(case["depth"])}
-        row |= {"type": case["element"], "mask": case["mask"]}
+        row = _sizes(case) | {"type": case["element"], "mask": case["mask"]}
         row |= {f"{name}, us": f"{times[name]:.1f}" for name in ("one kernel", "kernels", "eager")}
         rows.append(row | {f"error of {name}": f"{case['errors'][name]:.1e}" for name in ("one kernel", "eager")})
     return (
@@ -126,11 +130,7 @@ def attention_splits_table() -> str:
     measured = result("attention_splits")
     rows = []
     for case in measured["cases"]:
-        heads = f"{case['batch'] * case['heads']}"
-        shared = case["heads"] // case["groups"]
-        row = {"heads": heads if shared == 1 else f"{heads}, shared by {shared}"}
-        row |= {"queries": str(case["queries"]), "keys": str(case["keys"]), "elements of a head": str(case["depth"])}
-        row |= {f"{splits}": _us(case["us"].get(splits)) for splits in ("1", "2", "3", "4", "6", "8", "16")}
+        row = _sizes(case) | {splits: _us(case["us"].get(splits)) for splits in ("1", "2", "3", "4", "6", "8", "16")}
         rows.append(row | {"eager, us": _us(case["us"]["eager"])})
     return (
         table(rows)

@@ -19,8 +19,7 @@ module attributes {transform.with_named_sequence} {
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
     %rows = transform.tune.knob<"rows"> = 128 from options = [64, 128]
-      {description = "queries of a block: 64 for each of its warpgroups"}
-      -> !transform.any_param
+      {description = "queries of a block: 64 for each of its warpgroups"} -> !transform.any_param
     %splits = transform.tune.knob<"splits"> = 1 from options = [1, 2, 3, 4, 5, 6, 7, 8, 16]
       {description = "blocks of a cluster that have a part of the keys each (split-KV)"} -> !transform.any_param
     %dependent_launch = transform.tune.knob<"dependent_launch"> = false from options = [false, true]

@@ -29,10 +29,11 @@ module attributes {transform.with_named_sequence} {
     // skip_analysis: upstream looks for one op that overwrites a tile, and here all threads do so together.
     %0 = transform.memref.multibuffer %keys {factor = 2 : i64, skip_analysis}
       : (!transform.op<"memref.alloc">) -> !transform.any_op
-    // Warpgroups that are half an iteration apart read and write three tiles of values; the indices of four stages are
-    // remainders by a power of two.
+    // Two warpgroups that are half an iteration apart read and write three tiles of values; the indices of four stages
+    // are remainders by a power of two.
     %1 = transform.memref.multibuffer %values {factor = 2 : i64, skip_analysis,
-        knobs = {factor = "4 if decouple_warpgroups and rows == 128 else 2"}} : (!transform.op<"memref.alloc">) -> !transform.any_op
+        knobs = {factor = "4 if decouple_warpgroups and rows == 128 else 2"}}
+      : (!transform.op<"memref.alloc">) -> !transform.any_op
     "tc.copy_tiles_ahead"(%module) : (!transform.any_op) -> ()
     %function = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.include @canonicalize failures(propagate) (%function) : (!transform.any_op) -> ()

@@ -1,15 +1,17 @@
 // Distributes an attention over blocks and warpgroups, with the scores in registers.
 //
 // A block computes 64 queries of a head for each warpgroup, and reads the keys and values a tile at a time, to shared
-// memory. If the queries of all heads that share keys and values are no more than a block computes, as of one token that
-// attends to a cache, they are rows of one tile, so that keys and values are read once for all these heads. Where there
-// are few heads, blocks of a cluster have a part of the keys each (splits): each has its own largest scores and sums,
-// and combines those of all for some of the results (split-KV). The products of queries and keys are an accumulator of `wgmma`; a thread has two rows of it, and computes the
+// memory. If the queries of all heads that share keys and values are no more than a block computes, as of one token
+// that attends to a cache, they are rows of one tile, so that keys and values are read once for all these heads. Where
+// there are few heads, blocks of a cluster have a part of the keys each (splits): each has its own largest scores and
+// sums, and combines those of all for some of the results (split-KV).
+//
+// The products of queries and keys are an accumulator of `wgmma`; a thread has two rows of it, and computes the
 // elementwise ops and the exponentials of what it has. After rounding, these are the register operand of the product
 // with the values. The maximum of a row is known only after its last tile: with each tile that raises it, the running
 // sum and results are rescaled by the exponential of the difference (online softmax). After the last tile, the results
-// are divided by the sums. Weights that the payload does not round are the sum of two numbers of the values' type, which
-// two products multiply: matrix units have no operand of f32.
+// are divided by the sums. Weights that the payload does not round are the sum of two numbers of the values' type,
+// which two products multiply: matrix units have no operand of f32.
 //
 // With a causal mask, a block reads keys up to its last query's, and masks only tiles that reach beyond its first one
 // (with math = fast: a masked value that is infinite or NaN is not multiplied by zero).

@@ -6,7 +6,7 @@ from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.multi_kernel.argument_parts import part_of
 from stepladder.extension.lib.multi_kernel.attention import (
-    OF_VECTORS,
+    VECTOR_PRODUCTS,
     Attention,
     find,
     find_last,
@@ -27,7 +27,7 @@ class OutlineAttention(Tc.Operation, name="outline_attention"):
 
     An attention as front ends write it gets the form of others before: products in f32 of the tensors as they are, and
     fused elementwise ops. A function whose products are those of vectors, of one query, gets the attribute
-    `of_vectors`.
+    `vector_products`.
 
     Attributes: `columns`: keys of a tile of the kernel, at most.
 
@@ -43,13 +43,13 @@ class OutlineAttention(Tc.Operation, name="outline_attention"):
 def outline_attention(payload: ir.Operation, op: OutlineAttention, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
     for product in list(last_products(one_function(payload).regions[0].blocks[0])):
-        of_vectors = is_without_units(product)
+        has_vector_products = is_without_units(product)
         attention = _attention(product, op, rewriter)
         if attention is not None:
             ops = [*_slices(attention), *attention.ops]
             function = outline(ops, [attention.result.value], "attention", rewriter)
-            if of_vectors:
-                function.attributes[OF_VECTORS] = ir.UnitAttr.get()
+            if has_vector_products:
+                function.attributes[VECTOR_PRODUCTS] = ir.UnitAttr.get()
 
 
 def _attention(product: ir.Operation, op: OutlineAttention, rewriter: Rewriter) -> Attention | None:

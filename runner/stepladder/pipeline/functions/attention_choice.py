@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from stepladder.extension.lib.multi_kernel.attention import OF_VECTORS, find_last
+from stepladder.extension.lib.multi_kernel.attention import VECTOR_PRODUCTS, find_last
 from stepladder.mlir.traverse import walk
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.cost_model import gpu
@@ -37,7 +37,7 @@ def is_slower(texts: Mapping[str, str], request: Request, target: str) -> bool:
         attention = find_last(function.regions[0].blocks[0])
         one_kernel += choose(attention, on, skips=skips).us
         score = on.attention["score"] * (on.attention["wide_score"] if attention.terms > 1 else 1)
-        if OF_VECTORS in function.attributes:
+        if VECTOR_PRODUCTS in function.attributes:
             score = on.attention["vector_score"]
         several_kernels += on.attention["kernels"] + math.prod(attention.shape) * score * 1e-6
     return one_kernel > several_kernels

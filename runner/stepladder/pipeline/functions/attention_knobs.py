@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from stepladder.extension.lib.multi_kernel.attention import Attention, heads_of_keys, tile_of
 from stepladder.extension.lib.multi_kernel.attention_logits import has_causal_mask
+from stepladder.extension.lib.tile_grid import PORTABLE_CLUSTER_SIZE
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.types import byte_width, element_of
 from stepladder.pipeline.cost_model.gpu import Gpu
 
 # Of a block, and of a cluster, as the pipeline has them.
 _ROWS, _SPLITS = (64, 128), (1, 2, 3, 4, 5, 6, 7, 8, 16)
-_PORTABLE = 8  # blocks of a cluster that every GPU runs
 # Keys of a tile, at most, where the one block of a tile of queries has 128 rows, and in other blocks.
 _TILE, _HALF_TILE = 128, 64
 _OPERANDS = 2  # keys and values
@@ -46,7 +46,8 @@ def choose(attention: Attention, on: Gpu, *, skips: bool) -> Choice:
         for splits in _SPLITS
         # Blocks of 64 rows would read the keys of more queries twice as often.
         if splits <= tiles and (queries <= rows or rows == _ROWS[-1])
-        if splits <= _PORTABLE or splits in on.clusters
+        # Not every GPU runs larger clusters.
+        if splits <= PORTABLE_CLUSTER_SIZE or splits in on.clusters
     ]
     return min(choices, key=lambda choice: (choice.us, choice.us_in_cache))
 

@@ -27,7 +27,7 @@ DEPTH, ROW, COLUMN = -1, -2, -3
 DEPTHS = (64, 128)
 TYPES = ("f16", "bf16")
 # Of the function of an attention whose products, as kernels of their own, would be those of vectors.
-OF_VECTORS = "of_vectors"
+VECTOR_PRODUCTS = "vector_products"
 # Numbers of 16 bits that an f32 weight becomes the sum of: its error is at most 2^-18 in bf16 and 2^-24 in f16, where
 # results are rounded to 2^-9 and 2^-12.
 _WIDE_TERMS = 2
