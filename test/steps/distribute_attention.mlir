@@ -1,7 +1,7 @@
 // A block computes 128 queries of a head: its threads copy a tile of queries, and in each iteration tiles of keys and
 // values, to shared memory in the order of the 128-byte swizzle. With a causal mask, the loop ends at the keys of the
 // block's last query, and a tile that all queries of the block attend to is not masked. Exponentials are powers of two,
-// but not with math = libdevice, which reads all keys too. With splits, the blocks of a cluster have a part of the
+// whose exponents have the scale of the scores as a factor, but not with math = libdevice, which reads all keys too. With splits, the blocks of a cluster have a part of the
 // tiles each, and combine their sums from each other's shared memory. A function without an attention is refused, and
 // so are more splits than there are tiles.
 //
@@ -28,6 +28,8 @@
 // CHECK-DAG: [[first:#.+]] = affine_map<()[s0] -> ((s0 floordiv 2) * -128 + 128)>
 // CHECK-DAG: [[end:#.+]] = affine_map<()[s0] -> ((s0 floordiv 2) * -128 + 256)>
 // CHECK-LABEL: func.func @causal(
+// CHECK-DAG: arith.constant 0.180336878 : f32
+// CHECK-NOT: 1.250000e-01
 // CHECK: gpu.launch blocks({{.*}} in ({{.*}} = %c4, {{.*}} threads({{.*}} = %c256,
 // CHECK: memref.alloc() : memref<1x128x64xbf16, #gpu.address_space<workgroup>>
 // CHECK: memref.alloc() {keys} : memref<1x128x64xbf16, #gpu.address_space<workgroup>>
@@ -60,6 +62,7 @@
 // CHECK: vector.store {{.*}} : memref<2x256x64xbf16>, vector<2xbf16>
 
 // EXACT-LABEL: func.func @causal(
+// EXACT: arith.constant dense<1.250000e-01> : vector<2xf32>
 // EXACT: scf.for {{.*}} = %c0 to %c256 step %c128
 // EXACT-NOT: math.exp2
 // EXACT: math.exp {{.*}} : f32

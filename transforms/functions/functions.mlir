@@ -24,6 +24,9 @@ module attributes {transform.with_named_sequence} {
     %attention = transform.tune.knob<"attention"> = false from options = [false, true]
       {description = "an attention is one kernel, where the pipeline of attentions compiles it"}
       -> !transform.any_param
+    %weights = transform.tune.knob<"attention_weights"> = "f32" from options = ["f32", "rounded"]
+      {description = "weights of an attention in one kernel that the payload has in f32: rounded to 16 bits or not"}
+      -> !transform.any_param
     %mixed_fp8 = transform.tune.knob<"mixed_fp8"> = true from options = [true, false]
       {description = "the pipelines of matmuls multiply one fp8 type by the other; else both become f16"}
       -> !transform.any_param
@@ -51,6 +54,11 @@ module attributes {transform.with_named_sequence} {
         attributes {knobs = {selected_region_attr = "attention"}} {
     }, {
       transform.include @outline_attention failures(propagate) (%unrolled) : (!transform.any_op) -> ()
+      transform.tune.alternatives<"round_weights"> selected_region = 0
+          attributes {knobs = {selected_region_attr = "attention_weights == 'rounded'"}} {
+      }, {
+        transform.include @round_weights failures(propagate) (%unrolled) : (!transform.any_op) -> ()
+      }
     }
     transform.tune.alternatives<"absorb_transposes"> selected_region = 0
         attributes {knobs = {selected_region_attr = "in_place"}} {

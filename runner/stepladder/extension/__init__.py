@@ -110,6 +110,7 @@ from stepladder.extension.ops import (
     repeat_positions,
     repeat_statistics,
     rotate_loop,
+    round_weights,
     row_store_epilogue,
     select_inserted_slices,
     separate_accumulation,

@@ -27,7 +27,16 @@ from stepladder.runtime.problem import Problem
 # strides as A and B.
 _TAKEN = ("takes_pairs", "takes_windows", "reads_strided_batches")
 # Knobs of the pipeline `functions`, which divides a function, that a request for its matmuls may set.
-OF_FUNCTIONS = ("attention", "columns", "dequantizing", "groups", "merge_elementwise", "pairs", "rows")
+OF_FUNCTIONS = (
+    "attention",
+    "attention_weights",
+    "columns",
+    "dequantizing",
+    "groups",
+    "merge_elementwise",
+    "pairs",
+    "rows",
+)
 # The values of a boolean knob on a command line.
 _BOOLEANS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
 

@@ -32,7 +32,12 @@ from stepladder.verify.arrays import NumPyArrays, on_host
 from stepladder.verify.comparison import compare_launches
 from stepladder.verify.extremum_comparison import distances
 from stepladder.verify.function_inputs import random_inputs
-from stepladder.verify.function_tolerance import error_of_matmuls, error_of_sums, problems_of
+from stepladder.verify.function_tolerance import (
+    error_of_matmuls,
+    error_of_rounded_weights,
+    error_of_sums,
+    problems_of,
+)
 from stepladder.verify.reference_evaluation import Evaluation
 from stepladder.verify.report import CheckReport
 from stepladder.verify.rounded_evaluation import RoundedEvaluation
@@ -74,7 +79,7 @@ def check_function(
     problems = problems_of(bundle)
     backend = arrays.choose(sum(problem.flops for problem in problems), ordinal)
     is_tf32 = any(problem.compute_type == "tf32" for problem in problems)
-    extra = error_of_matmuls(problems) + error_of_sums(bundle.reference, in_f32=True)
+    extra = error_of_matmuls(problems) + error_of_sums(bundle.reference, in_f32=True) + error_of_rounded_weights(bundle)
     reports = compare_results(bundle.reference, inputs, first, backend, extra, is_tf32)
     for random, first_result, second_result in zip(list(reports), first, second):
         repeatable = compare_launches(first_result, second_result)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from stepladder.runtime.bundle import FunctionBundle
+from stepladder.runtime.bundle import FunctionBundle, PlainKernel
 from stepladder.runtime.element_types import element_type
 from stepladder.runtime.problem import Problem
 from stepladder.runtime.reference import Generic, Program
 from stepladder.runtime.reference_operations import is_float
 from stepladder.verify.tolerance import Tolerance
 
-# The step that makes one kernel of an attention.
-_ATTENTION = "distribute_attention"
+# The step that makes one kernel of an attention, and that which rounds weights.
+_ATTENTION, _ROUND_WEIGHTS = "distribute_attention", "round_weights"
 
 
 def problems_of(bundle: FunctionBundle) -> list[Problem]:
@@ -58,20 +58,15 @@ def norm_tolerance(bundle: FunctionBundle) -> float:
             by_matmuls |= {launch.operands[role] for role in written}
     written = {number for launch in bundle.manifest.launches for number in launch.written} - by_matmuls
     rounding = sum(element_type(bundle.manifest.buffers[place].element_type).unit_roundoff for place in written)
-    rounding += _error_of_scores(bundle)
+    rounding += _error_of_scores(bundle) + error_of_rounded_weights(bundle)
     return error_of_matmuls(problems) + rounding + error_of_sums(bundle.reference, in_f32=True)
 
 
 def _error_of_scores(bundle: FunctionBundle) -> float:
     """Returns the error of what attentions in one kernel round in registers: weights, and scores where the program
     rounds them."""
-    kernels = [
-        launch.kernel
-        for launch in bundle.manifest.launches
-        if launch.kernel is not None and _ATTENTION in launch.kernel.steps
-    ]
     # Two products, of a multiplication and an addition each, for every score and element of a head.
-    scores = {kernel.flops // (4 * kernel.arguments[0].shape[-1]) for kernel in kernels}
+    scores = {kernel.flops // (4 * kernel.arguments[0].shape[-1]) for kernel in _attentions(bundle)}
     return sum(
         element_type(operation.type).unit_roundoff
         for item in bundle.reference.instructions
@@ -79,6 +74,24 @@ def _error_of_scores(bundle: FunctionBundle) -> float:
         for operation in item.body
         if operation.name == "arith.truncf"
     )
+
+
+def error_of_rounded_weights(bundle: FunctionBundle) -> float:
+    """Returns the error of weights of attentions that are rounded though the program does not say so, as a part of the
+    root mean square of the values.
+
+    Args:
+        bundle: of the function.
+    """
+    if _ROUND_WEIGHTS not in bundle.manifest.steps:
+        return 0.0
+    return sum(element_type(kernel.arguments[0].element_type).unit_roundoff for kernel in _attentions(bundle))
+
+
+def _attentions(bundle: FunctionBundle) -> list[PlainKernel]:
+    """Returns the kernels of attentions."""
+    kernels = [launch.kernel for launch in bundle.manifest.launches]
+    return [kernel for kernel in kernels if kernel is not None and _ATTENTION in kernel.steps]
 
 
 def error_of_sums(program: Program, *, in_f32: bool) -> float:

@@ -75,7 +75,7 @@ class AttentionKernel:
         self.row_count, self.key_count = self.places.row_count, attention.shape[-1]
         # Splits are of all tiles: of those that a mask leaves, some blocks would have none.
         self.is_causal = splits == self.places.heads == 1 and has_causal_mask(attention)
-        self.logits = Logits(attention, buffers)
+        self.logits = Logits(attention, buffers, fast=fast)
         self.has_edge = self.key_count % keys != 0
         # Weights, and so sums of them, are multiplied by a power of two for which the second terms of small ones are
         # no subnormal numbers: the largest one in f16.
@@ -292,10 +292,10 @@ class AttentionKernel:
             # Of a row without keys so far, the exponentials are zero, and not those of a difference of infinities.
             is_empty = arith.cmpf(arith.CmpFPredicate.OEQ, maximum, constant(self.f32, float("-inf")))
             base = arith.select(is_empty, constant(self.f32, 0.0), maximum)
-            row_powers = powers(own, base, exponent=self.exponent, fast=self.fast)
+            row_powers = powers(own, base, factor=self.logits.factor, exponent=self.exponent, fast=self.fast)
             for matrix, row in enumerate(weights):
                 row[half] = row_powers[2 * matrix : 2 * matrix + 2]
-            factor = correction(largest[half], base, fast=self.fast)
+            factor = correction(largest[half], base, factor=self.logits.factor, fast=self.fast)
             factors.append(factor)
             maxima.append(maximum)
             totals.append(arith.addf(arith.mulf(sums[half], factor), folded(row_powers, arith.addf)))
@@ -377,4 +377,5 @@ class AttentionKernel:
                 self._write(wide, self.places.row(number), column)
 
         zeroes = self.attention.zeroes_hidden
-        combination.create(self.split, self.thread, self.threads, write, zeroes=zeroes, fast=self.fast)
+        factor = self.logits.factor
+        combination.create(self.split, self.thread, self.threads, write, factor=factor, zeroes=zeroes, fast=self.fast)

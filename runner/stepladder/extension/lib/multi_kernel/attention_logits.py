@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from stepladder.extension.lib.arithmetic import apply, digits, index
 from stepladder.extension.lib.control_flow import operations_of
@@ -19,12 +20,13 @@ from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.constant_numbers import constant_number
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.reshapes import TENSOR_VIEWS
-from stepladder.mlir.traverse import origin, producer
+from stepladder.mlir.traverse import origin, producer, users_of
 
 _PAIR = 2
 _ABOVE = (arith.CmpIPredicate.ule, arith.CmpIPredicate.sle)
 _BELOW = (arith.CmpIPredicate.uge, arith.CmpIPredicate.sge)
 _SIGNED = (arith.CmpIPredicate.sle, arith.CmpIPredicate.sge)
+_LOWEST = float("-inf")
 _POSITION_BITS = 32  # at least, of integers that indices are compared as
 
 
@@ -34,10 +36,16 @@ class Logits:
     Args:
         attention: the attention.
         buffers: of the tensors it reads.
+        fast: whether a constant factor of all logits may be left to the exponential.
+
+    Attributes:
+        factor: what the results are to be multiplied by.
     """
 
-    def __init__(self, attention: Attention, buffers: Mapping[ir.Value, ir.Value]) -> None:
+    def __init__(self, attention: Attention, buffers: Mapping[ir.Value, ir.Value], *, fast: bool) -> None:
         self.attention, self.buffers = attention, buffers
+        self._product = _last_product(attention) if fast else None
+        self.factor = self._product.factor if self._product is not None else 1.0
 
     def of(self, scores: Sequence[ir.Value], row: Row, column: ir.Value, *, visible: bool) -> list[ir.Value]:
         """Returns the logits of two scores, at the insertion point.
@@ -75,6 +83,9 @@ class Logits:
             if item.name == "linalg.index":
                 place = loops[ir.IntegerAttr(item.attributes["dim"]).value]
                 values[item.results[0]] = _neighbours(place) if place == column else repeated(place, _PAIR)
+                continue
+            if self._product is not None and item == self._product.op:
+                values[item.results[0]] = values[self._product.value]
                 continue
             operands = [values[value] if value in values else repeated(value, _PAIR) for value in item.operands]
             is_wide = item.name == "arith.extf" and isinstance(item.operands[0].type, ir.BF16Type)
@@ -145,7 +156,7 @@ def _before_mask(attention: Attention) -> ir.Value | None:
 def _hides_later_keys(select: ir.Operation, rank: int) -> bool:
     """Returns whether a select gives minus infinity where the number of the key is above that of the query."""
     compare = producer(select.operands[0])
-    if compare is None or compare.name != "arith.cmpi" or not is_constant(select.operands[2], float("-inf")):
+    if compare is None or compare.name != "arith.cmpi" or not is_constant(select.operands[2], _LOWEST):
         return False
     predicate = arith.CmpIPredicate(ir.IntegerAttr(compare.attributes["predicate"]).value)
     compared = list(compare.operands)
@@ -156,6 +167,74 @@ def _hides_later_keys(select: ir.Operation, rank: int) -> bool:
         compared = list(difference.operands)
     axes = [_axis_of(value, rank) for value in compared]
     return (axes == [COLUMN, ROW] and predicate in _ABOVE) or (axes == [ROW, COLUMN] and predicate in _BELOW)
+
+
+class _Product(NamedTuple):
+    """A multiplication of a value by a constant."""
+
+    op: ir.Operation
+    value: ir.Value
+    factor: float
+
+
+def _last_product(attention: Attention) -> _Product | None:
+    """Returns the multiplication of scores by a constant that only masks of minus infinity follow.
+
+    The factor of the maxima and differences of logits may then be one of the exponents. It is positive, so that the
+    maximum is that of the same score, and at most 1, so that products are finite where the logits are.
+    """
+    tensor = origin(attention.logits, TENSOR_VIEWS)
+    while tensor != attention.scores:
+        op = producer(tensor)
+        assert op is not None and op in attention.ops
+        value = operations_of(op.regions[0].blocks[0])[-1].operands[0]
+        source = producer(value)
+        while source is not None:
+            product = _constant_product(source)
+            if product is not None:
+                return product
+            before = _masked(source)
+            if before is None:
+                return None
+            value, source = before, producer(before)
+        argument = ir.BlockArgument(value)
+        if argument.owner.owner != op:
+            return None
+        tensor = origin(op.operands[argument.arg_number], TENSOR_VIEWS)
+        if producer(tensor) not in attention.ops:
+            return None
+    return None
+
+
+def _constant_product(op: ir.Operation) -> _Product | None:
+    """Returns a multiplication of an f32 that nothing else reads by a constant."""
+    if op.name != "arith.mulf" or not isinstance(op.results[0].type, ir.F32Type) or len(users_of(op.results[0])) != 1:
+        return None
+    for value, other in (op.operands, reversed(list(op.operands))):
+        number = constant_number(other)
+        if number is not None and 0 < number.value <= 1:
+            return _Product(op, value, number.value)
+    return None
+
+
+def _masked(op: ir.Operation) -> ir.Value | None:
+    """Returns the value that an op replaces by minus infinity or not; None for another op."""
+    if op.name == "arith.select":
+        _, yes, no = op.operands
+        return no if is_constant(yes, _LOWEST) else yes if is_constant(no, _LOWEST) else None
+    if op.name != "arith.addf":
+        return None
+    for value, mask in (op.operands, reversed(list(op.operands))):
+        select = producer(origin(mask, ("arith.extf",)))
+        if select is not None and select.name == "arith.select" and _is_mask(select):
+            return value
+    return None
+
+
+def _is_mask(select: ir.Operation) -> bool:
+    """Returns whether a select is of zero and minus infinity."""
+    _, yes, no = select.operands
+    return any(is_constant(kept, 0.0) and is_constant(hidden, _LOWEST) for kept, hidden in ((yes, no), (no, yes)))
 
 
 def _axis_of(value: ir.Value, rank: int) -> int | None:

@@ -65,6 +65,7 @@ class Combination:
         threads: int,
         write: Callable[[ir.Value, ir.Value, ir.Value], None],
         *,
+        factor: float,
         zeroes: bool,
         fast: bool,
     ) -> None:
@@ -76,6 +77,7 @@ class Combination:
             thread: its index.
             threads: of a block.
             write: creates what is done with neighbouring elements, given a row of the block, a column, and a vector.
+            factor: that logits are to be multiplied by.
             zeroes: whether rows without keys are zero; else they are NaN.
             fast: whether exponentials are approximated.
         """
@@ -90,7 +92,7 @@ class Combination:
             number = loop.induction_variable
             row = apply(lambda n: ir.AffineExpr.get_floor_div(n, per_row), number)
             column = apply(lambda n: ir.AffineExpr.get_mod(n, per_row) * _WIDTH, number)
-            write(row, column, self._combined(row, column, sums, states, zeroes=zeroes, fast=fast))
+            write(row, column, self._combined(row, column, sums, states, factor=factor, zeroes=zeroes, fast=fast))
             scf.yield_([])
         remote_memory.cluster_barrier()
 
@@ -101,6 +103,7 @@ class Combination:
         sums: list[ir.Value],
         states: list[ir.Value],
         *,
+        factor: float,
         zeroes: bool,
         fast: bool,
     ) -> ir.Value:
@@ -114,7 +117,7 @@ class Combination:
         # Of a row without keys, the exponentials are zero, and not those of a difference of infinities.
         is_empty = arith.cmpf(arith.CmpFPredicate.OEQ, maximum, constant(f32, float("-inf")))
         base = arith.select(is_empty, constant(f32, 0.0), maximum)
-        factors = [correction(value, base, fast=fast) for value in largest]
+        factors = [correction(value, base, factor=factor, fast=fast) for value in largest]
         total = functools.reduce(arith.addf, [arith.mulf(value, factor) for value, factor in zip(totals, factors)])
         at = apply(lambda r, c: r * (self.depth + _PAD) + c, row, column)
         parts = [remote_memory.load(address, at, of_sums) for address in sums]

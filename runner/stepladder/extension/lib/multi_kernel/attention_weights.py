@@ -17,12 +17,13 @@ _LANES = (1, 2)  # distances of the lanes with elements of one row
 _LARGE, _OF_LARGE = 2.0**127, 2.0**-20
 
 
-def powers(values: Sequence[ir.Value], base: ir.Value, *, exponent: int, fast: bool) -> list[ir.Value]:
+def powers(values: Sequence[ir.Value], base: ir.Value, *, factor: float, exponent: int, fast: bool) -> list[ir.Value]:
     """Returns the exponentials of the differences of values to another one, times a power of two.
 
     Args:
         values: of f32.
         base: the other one.
+        factor: that the differences are multiplied by; 1 where exponentials are not approximated.
         exponent: of the power of two.
         fast: whether they are approximated.
     """
@@ -31,36 +32,37 @@ def powers(values: Sequence[ir.Value], base: ir.Value, *, exponent: int, fast: b
         exact = [_created("math.exp", arith.subf(value, base)) for value in values]
         return [arith.mulf(power, constant(f32, 2.0**exponent)) for power in exact] if exponent else exact
     # Rounded once: the product with the base is the same for all, and for what they are divided by.
-    scale = _scale(base)
+    scale = _scale(base, factor)
     shift = arith.negf(arith.mulf(base, scale))
     if exponent:
         shift = arith.addf(shift, constant(f32, float(exponent)))
     return [approximated("math.exp2", _created("math.fma", value, scale, shift)) for value in values]
 
 
-def correction(largest: ir.Value, base: ir.Value, *, fast: bool) -> ir.Value:
+def correction(largest: ir.Value, base: ir.Value, *, factor: float, fast: bool) -> ir.Value:
     """Returns what earlier exponentials are multiplied by: those of differences to another base.
 
     Args:
         largest: the earlier base.
         base: the new one.
+        factor: that the difference is multiplied by; 1 where exponentials are not approximated.
         fast: whether exponentials are approximated.
     """
     if not fast:
         return _created("math.exp", arith.subf(largest, base))
-    scale = _scale(base)
+    scale = _scale(base, factor)
     return approximated("math.exp2", arith.subf(arith.mulf(largest, scale), arith.mulf(base, scale)))
 
 
-def _scale(base: ir.Value) -> ir.Value:
-    """Returns what makes exponents of e those of 2.
+def _scale(base: ir.Value, factor: float) -> ir.Value:
+    """Returns what makes exponents of e, times a factor, those of 2.
 
     The product with a base near the least number, which hides a key, would be infinite. Another number differs from
     such a base by so much that its power is zero with any factor.
     """
     f32 = base.type
     is_large = arith.cmpf(arith.CmpFPredicate.OGT, _created("math.absf", base), constant(f32, _LARGE))
-    return arith.select(is_large, constant(f32, _OF_LARGE), constant(f32, _LOG2_E))
+    return arith.select(is_large, constant(f32, _OF_LARGE), constant(f32, factor * _LOG2_E))
 
 
 def reciprocal(total: ir.Value, *, zeroes: bool) -> ir.Value:
