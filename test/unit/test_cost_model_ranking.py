@@ -93,7 +93,7 @@ def test_what_is_ranked_is_what_the_engine_accepts(name: str) -> None:
         for option, value in knobs.defaults.items()
         if option not in ("block_m", "block_n", "consumer_warpgroups", "warp_m", "stages")
     }
-    search = space.Search(("block_m", "block_n", "consumer_warpgroups", "warp_m"), "stages", {}, ())
+    search = space.Search(("block_m", "block_n", "consumer_warpgroups", "warp_m"), "stages", {}, {}, ())
     found = space.feasible(knobs, facts, fixed, search)
     accepted = {
         tuple(
