@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from stepladder.pipeline.cost_model.encoded_columns import Array
-from stepladder.pipeline.expressions import ExpressionError, Value, evaluate
+from stepladder.pipeline.expressions import ExpressionError, Value, evaluate, parse
 
 Column = Array | Value
 Mask = Array | bool
@@ -38,6 +38,7 @@ _DIVIDING: dict[type[ast.operator], Callable[[Any, Any], Column]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
+_NEGATE: Callable[[Any], Column] = operator.neg
 _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Mask]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -58,10 +59,7 @@ def compiled(text: str) -> Compiled:
     Raises:
         ExpressionError: not an expression; the function raises it for a construct outside the language.
     """
-    try:
-        return _compile(ast.parse(text.strip(), mode="eval").body)
-    except SyntaxError as error:
-        raise ExpressionError(f"'{text}' is not an expression: {error.msg}") from None
+    return _compile(parse(text))
 
 
 def both(left: Mask, right: Mask) -> Mask:
@@ -105,7 +103,7 @@ def _unary(node: ast.UnaryOp) -> Compiled:
 
     def negative(named: Callable[[str], Valued]) -> Valued:
         value, valid = operand(named)
-        return operator.neg(value), valid
+        return _NEGATE(value), valid
 
     def opposite(named: Callable[[str], Valued]) -> Valued:
         value, valid = operand(named)
@@ -119,10 +117,10 @@ def _unary(node: ast.UnaryOp) -> Compiled:
 
 def _one_value(node: ast.expr) -> Compiled:
     """Evaluates what has no columns in it, such as a list of types, as one value for all settings."""
-    names = {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
-    text = ast.unparse(node)
 
     def evaluate_once(named: Callable[[str], Valued]) -> Valued:
+        names = {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
+        text = ast.unparse(node)
         values = {name: named(name)[0] for name in names}
         if any(isinstance(value, Array) and value.ndim for value in values.values()):
             raise ExpressionError(f"'{text}' cannot be evaluated for many settings at once")
@@ -135,16 +133,16 @@ def _one_value(node: ast.expr) -> Compiled:
 
 
 def _calculation(node: ast.BinOp) -> Compiled:
-    op, text = type(node.op), ast.unparse(node)
+    op = type(node.op)
     left, right = _compile(node.left), _compile(node.right)
-    if op not in _ARITHMETIC and op not in _DIVIDING:
-        return _outside(text)
-    calculate, is_arithmetic = (_ARITHMETIC | _DIVIDING)[op], op in _ARITHMETIC
+    calculate, is_arithmetic = _ARITHMETIC.get(op) or _DIVIDING.get(op), op in _ARITHMETIC
 
     def calculation(named: Callable[[str], Valued]) -> Valued:
         (first, first_valid), (second, second_valid) = left(named), right(named)
         if isinstance(first, (str, list)) or isinstance(second, (str, list)):
-            raise ExpressionError(f"'{text}' calculates with something other than numbers")
+            raise ExpressionError(f"'{ast.unparse(node)}' calculates with something other than numbers")
+        if calculate is None:
+            raise ExpressionError(f"'{ast.unparse(node)}' is outside the expression language")
         valid = both(first_valid, second_valid)
         if is_arithmetic:
             return calculate(first, second), valid
@@ -156,13 +154,6 @@ def _calculation(node: ast.BinOp) -> Compiled:
         return result, valid if np.all(divides) else both(valid, divides)
 
     return calculation
-
-
-def _outside(text: str) -> Compiled:
-    def refuse(named: Callable[[str], Valued]) -> Valued:
-        raise ExpressionError(f"'{text}' is outside the expression language")
-
-    return refuse
 
 
 def _join(node: ast.BoolOp) -> Compiled:
@@ -235,8 +226,8 @@ def _comparison(node: ast.Compare) -> Compiled:
 def _membership(node: ast.Compare) -> Compiled:
     """Evaluates `in` and `not in` with a list of values on the right; else what has no columns in it."""
     op, right = node.ops[0], node.comparators[0]
-    is_plain = len(node.ops) == 1 and isinstance(right, ast.List) and not isinstance(node.left, ast.List | ast.Tuple)
-    if not is_plain or not isinstance(op, ast.In | ast.NotIn):
+    is_alone = len(node.ops) == 1 and isinstance(op, ast.In | ast.NotIn)
+    if not is_alone or not isinstance(right, ast.List) or isinstance(node.left, ast.List | ast.Tuple):
         return _one_value(node)
     left, elements, is_in = _compile(node.left), list(map(_compile, right.elts)), isinstance(op, ast.In)
 

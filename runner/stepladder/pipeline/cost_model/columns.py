@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +11,6 @@ import numpy as np
 from stepladder.pipeline.cost_model.column_expressions import Column, Mask, Valued, both, compiled, truth
 from stepladder.pipeline.cost_model.encoded_columns import TABLE, Array, Coded, numbered
 from stepladder.pipeline.expressions import UnknownName, Value
-
-# Columns with one value a setting, not one for all.
-_VARYING = (Coded, Array)
 
 
 class Result(NamedTuple):
@@ -54,9 +51,9 @@ class Columns:
         return name in self.values or name in self.derived
 
     @functools.cached_property
-    def _varying(self) -> list[str]:
-        """The names of the values that are columns."""
-        return [name for name, value in self.values.items() if isinstance(value, _VARYING)]
+    def _varying(self) -> dict[str, Coded | Array]:
+        """The values that are columns."""
+        return {name: value for name, value in self.values.items() if isinstance(value, Coded | Array)}
 
     def column(self, name: str, default: Column | None = None) -> Column:
         """Returns the values of a knob, a fact or a derived name; `default` where there is no such name.
@@ -97,6 +94,18 @@ class Columns:
             return (value.options == word)[value.codes]
         return np.asarray(np.asarray(self.column(name, default)) == word)
 
+    def is_in(self, name: str, numbers: Sequence[int]) -> Array:
+        """Returns which settings have one of some numbers as the value of a knob.
+
+        Args:
+            name: of the knob.
+            numbers: the values.
+        """
+        value = self.values.get(name)
+        if isinstance(value, Coded):
+            return np.isin(value.options, numbers)[value.codes]
+        return np.isin(self.floats(name), numbers)
+
     def value(self, name: str, index: int) -> Value:
         """Returns the value of a knob or a fact of one setting.
 
@@ -117,8 +126,8 @@ class Columns:
             names: of knobs; those with one value for all settings, or none yet, make no difference.
         """
         key, most = np.zeros(self.count, np.int64), 1
-        varying = [name for name in self._varying if name in names]
-        for value in (self.values[name] for name in varying):
+        varying = {name: value for name, value in self._varying.items() if name in names}
+        for value in varying.values():
             coded = value if isinstance(value, Coded) else Coded.of(value)
             if most * len(coded.options) > TABLE:
                 groups, key = numbered(key, most)
@@ -145,11 +154,9 @@ class Columns:
             rows: an array of bool, one a setting, or of indices of settings.
         """
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
-        values = dict(self.values)
-        for name in self._varying:
-            values[name] = values[name].take(rows)
-        taken = Columns(values, self.derived, len(rows))
-        taken._varying = self._varying
+        varying = {name: value.take(rows) for name, value in self._varying.items()}
+        taken = Columns({**self.values, **varying}, self.derived, len(rows))
+        taken._varying = varying
         return taken
 
     def bound(self, name: str, value: Column | Coded) -> Columns:
@@ -160,8 +167,9 @@ class Columns:
             value: one for all settings, or one a setting.
         """
         columns = Columns({**self.values, name: value}, self.derived, self.count)
-        columns._varying = [other for other in self._varying if other != name]
-        columns._varying += [name] if isinstance(value, _VARYING) else []
+        columns._varying = {other: column for other, column in self._varying.items() if other != name}
+        if isinstance(value, Coded | Array):
+            columns._varying[name] = value
         return columns
 
     def with_knob(self, name: str, value: Column, dependent: Collection[str]) -> Columns:

@@ -183,30 +183,22 @@ class Ready:
         return frozenset().union(*self.by_knobs)
 
 
-class _Rules:
-    """Rules that are still to be checked, each with the knobs it depends on."""
-
-    def __init__(self, rules: Sequence[Rule], scope: Scope, knobs: set[str], derived: Mapping[str, set[str]]) -> None:
-        self.pending = [
-            (rule, frozenset({*scope.roots(rule.requires), *scope.roots(rule.runs_if or "1")} & knobs)) for rule in rules
-        ]
-        self.derived = derived
-        self.bound: set[str] = set()
-
-    def bind(self, name: str) -> Ready:
-        """Returns the rules that can be checked once knob `name` is bound too, each once."""
-        self.bound.add(name)
-        by_knobs: dict[frozenset[str], list[Rule]] = {}
-        for rule, needed in self.pending:
-            if needed <= self.bound:
-                by_knobs.setdefault(needed - {name}, []).append(rule)
-        self.pending = [(rule, needed) for rule, needed in self.pending if not needed <= self.bound]
-        return Ready(by_knobs, self.derived.get(name, ()))
+def _schedule(order: Sequence[str], space: Space, requirements: Sequence[Rule], scope: Scope) -> dict[str, Ready]:
+    """Returns for each knob the rules that can be checked once it is bound, after those before it in the order."""
+    places = {name: place for place, name in enumerate(order)}
+    by_last: dict[str, dict[frozenset[str], list[Rule]]] = {name: {} for name in order}
+    for rule in requirements:
+        roots = (*scope.roots(rule.requires), *scope.roots(rule.runs_if or "1"))
+        needed = frozenset(root for root in roots if root in places)
+        last = max(needed, key=places.__getitem__, default=order[0])
+        by_last[last].setdefault(needed - {last}, []).append(rule)
+    dependents = _dependent(space, scope)
+    return {name: Ready(by_knobs, dependents.get(name, ())) for name, by_knobs in by_last.items()}
 
 
 def _satisfied(columns: Columns, rule: Rule) -> Array | bool:
     runs = rule.runs_if is None or columns.evaluate(rule.runs_if).holds()
-    if runs is False or isinstance(runs, Array) and not runs.any():
+    if runs is False or (isinstance(runs, Array) and not runs.any()):
         return True
     meets = columns.evaluate(rule.requires).holds()
     return meets | ~runs if isinstance(runs, Array) else meets
@@ -256,10 +248,8 @@ def _bound(
     other_knobs = [name for name in space.options if name not in order and name != search.most]
     if search.most in space.options:
         order.append(search.most)
-    rules = _Rules(requirements, scope, set(space.options), _dependent(space, scope))
     columns = Columns(facts, space.derived, 1)
-    for name in [*other_knobs, *order]:
-        ready = rules.bind(name)
+    for name, ready in _schedule([*other_knobs, *order], space, requirements, scope).items():
         if name in search.proposals and name not in fixed:
             columns = _expand_proposed(columns, name, search.proposals[name], ready)
             continue
