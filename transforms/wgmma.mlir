@@ -44,7 +44,7 @@ module attributes {transform.with_named_sequence} {
         held_bits = "register_source_bits if register_source_bits > 0 else a_bits",
         // Rows of a tile in shared memory and in registers: wgmma multiplies 64 at a time.
         staged_m = "(block_m + 63) // 64 * 64",
-        stages_bytes = "stages * (a_parts * staged_m * held_bits + parts * load_n * products * a_bits) * block_k / 8",
+        stages_bytes = "stages * ((a_parts * staged_m * held_bits + parts * load_n * products * a_bits) * block_k / 8)",
         k_steps = "(k + block_k - 1) // block_k",
 
         // Whether a kernel is one of few rows, which reads weights ahead of its wait, and each of them once.

@@ -304,8 +304,9 @@ def test_streams_of_libraries() -> None:
 def test_targets_of_gpus() -> None:
     capabilities = [(7, 5), (8, 0), (8, 7), (9, 0), (12, 0)]
     assert [target_for(item) for item in capabilities] == ["sm_75", "sm_80", "sm_86", "sm_90a", "sm_90"]
-    with pytest.raises(stepladder.StepladderError, match=r"compute capability 7\.0"):
+    with pytest.raises(stepladder.StepladderError, match=r"compute capability 7\.0 has no target") as caught:
         target_for((7, 0))
+    assert caught.value.notes == ("accepted: compute capability 7.5 or higher",)
 
 
 # Of x, two or three weights, and one or two results of a chain: addresses that are apart.

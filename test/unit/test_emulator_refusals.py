@@ -61,6 +61,19 @@ KERNELS = {
         nvvm.cp.async.bulk.global.shared.cta %p, %s, %i byte_mask = %m : !llvm.ptr<1>, !llvm.ptr<3>""",
 }
 HOSTS = {
+    "tensor.reshape makes a [3, 2] of a [4]": """
+        %t = tensor.empty() : tensor<4xf32>
+        %s = arith.constant dense<[3, 2]> : tensor<2xi64>
+        %d = tensor.reshape %t(%s) : (tensor<4xf32>, tensor<2xi64>) -> tensor<?x?xf32>""",
+    "tensor.cast makes a [5] of a [4]": """
+        %t = tensor.empty() : tensor<4xf32>
+        %d = tensor.cast %t : tensor<4xf32> to tensor<?xf32>
+        %e = tensor.cast %d : tensor<?xf32> to tensor<5xf32>""",
+    "tensor.expand_shape makes a [2, 3] of a [4]": """
+        %t = tensor.empty() : tensor<4xf32>
+        %d = tensor.cast %t : tensor<4xf32> to tensor<?xf32>
+        %c = arith.constant 3 : index
+        %e = tensor.expand_shape %d [[0, 1]] output_shape [2, %c] : tensor<?xf32> into tensor<2x?xf32>""",
     "tensor.dim asks for dimension 2 of 1": """
         %t = tensor.empty() : tensor<4xf32>
         %c1 = arith.constant 1 : index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import ml_dtypes
 import numpy as np
@@ -185,6 +186,29 @@ def test_a_built_in_that_is_not_known_is_refused() -> None:
     text += "\nllvm.func @_Z29intel_sub_group_block_read_us() -> i32"
     with pytest.raises(StepladderError, match="there is no function @_Z29intel_sub_group_block_read_us with a body"):
         run(text, np.zeros((HEIGHT, PITCH), np.int8), x=0, y=0)
+
+
+def _product(rows_of_lane: int, depth: int) -> str:
+    """A product of 8 x 16 x 16 whose operands are constants of so many elements per lane."""
+    types = (f"vector<{rows_of_lane}xf16>", f"vector<{depth}xf16>", "vector<8xf32>")
+    constants = "".join(f"%v{n} = arith.constant dense<0.0> : {type_}\n" for n, type_ in enumerate(types))
+    return f"""{constants}%d = xevm.mma %v0, %v1, %v2 {{shape = <m = 8, n = 16, k = 16>,
+          types = <d = f32, a = f16, b = f16, c = f32>}} : ({", ".join(types)}) -> vector<8xf32>"""
+
+
+@pytest.mark.parametrize(
+    ("body", "lanes", "message"),
+    [
+        (_product(4, 16), 16, "xevm.mma of 4 and 16 elements per lane, 8 x 16"),
+        (_product(8, 8), 16, "xevm.mma of 8 and 8 elements per lane, 8 x 16"),
+        (_product(8, 16), 8, "xevm.mma of a part of a subgroup: expected all 16 lanes"),
+    ],
+)
+def test_forms_that_no_instruction_has_are_refused(body: str, lanes: int, message: str) -> None:
+    text = kernel(body, arguments=f"%m: memref<{HEIGHT}x{PITCH}xi8>, %out: memref<16x4xi16>", lanes=lanes)
+    with pytest.raises(StepladderError, match=re.escape(message)) as raised:
+        run(text, np.zeros((HEIGHT, PITCH), np.int8), np.zeros((16, 4), np.int16), x=0, y=0)
+    assert raised.value.location.startswith("kernel:")
 
 
 def test_kernels_without_a_size_of_subgroups() -> None:

@@ -101,6 +101,8 @@ def test_a_function_is_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     stored.save(tmp_path / "stored.bundle")
     saved = stepladder.load(tmp_path / "stored.bundle", device="emulator")
     assert (saved(*arrays) == function(*arrays)).all() and len(compiled) == 2
+    with pytest.raises(StepladderError, match=r"the function was loaded from '.*stored.bundle'; copy this folder"):
+        saved.save(tmp_path / "again.bundle")
     # A damaged entry, and a cache that was deleted, cost a compilation.
     value = cache.lookup(f"function {keys[0]}", store._FUNCTION_KINDS)
     cache.store(f"function {keys[0]}", {**value, "kernels": "{}"})
@@ -198,6 +200,8 @@ def test_a_buffer_that_is_changed_in_its_place_or_as_a_copy() -> None:
     overlapping[:8] = c
     with pytest.raises(stepladder.ArgumentError, match="overlaps"):
         function(a, b, overlapping[:8], d, out=(overlapping[1:], d))
+    with pytest.raises(stepladder.ArgumentError, match="argument 'out' must be a sequence of 2 arrays"):
+        function(a, b, c, d, out=c)
 
 
 def test_a_buffer_that_is_written_follows_the_others() -> None:

@@ -116,3 +116,33 @@ def test_what_is_no_json_is_refused() -> None:
         parse_reference(b"{", REFERENCE)
     with pytest.raises(StepladderError, match="not UTF-8 text; the bundle is truncated or was edited"):
         parse_reference(b"\xff", REFERENCE)
+
+
+_PART = {"type": "f32", "source": 0, "offsets": [0, 0], "sizes": [1, 8], "strides": [1, 1], "result": 9}
+
+
+@pytest.mark.parametrize(
+    "instruction, message",
+    [
+        ({"kind": "reshape", "shape": [3]}, "shape' must have the elements of 'source', of 64x32xf32"),
+        ({"kind": "slice", "kept": [1, 0]}, "kept' must be axes of 'source' in ascending order, got [1, 0]"),
+        ({"kind": "slice", "kept": [0]}, "kept' must have all axes of more than one element, got [0]"),
+        (
+            {"kind": "slice", "kept": [1], "sizes": [1, 33]},
+            "sizes' must end within the extents [64, 32], got [1, 33]",
+        ),
+        (
+            {"kind": "insert", "target": 0, "shape": [64, 32]},
+            "sizes' must have the elements of 'source', of 64x32xf32",
+        ),
+        (
+            {"kind": "insert", "target": 0, "shape": [32, 64]},
+            "shape' must be that of 'target', of 64x32xf32, got [32, 64]",
+        ),
+    ],
+)
+def test_parts_of_other_tensors_are_refused(instruction: dict, message: str) -> None:
+    data = json.loads(matmul_program(make_problem(64, 96, 32, accumulate=False, inputs="f32")).to_text())
+    data["instructions"].append({**_PART, **instruction})
+    with pytest.raises(StepladderError, match=re.escape(f"field 'instructions[2].{message}")):
+        parse_reference(json.dumps(data).encode(), "folder/reference.json")

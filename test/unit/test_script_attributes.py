@@ -140,6 +140,22 @@ def test_attributes_of_a_sequence_that_a_step_includes_are_refused(load: Callabl
         load(op="transform.include @part failures(propagate) (%module) : (!transform.any_op) -> ()", text=text)
 
 
+@pytest.mark.parametrize(
+    "knob, message",
+    [
+        ("32 from options = {least = 8}", r"knob 'size': options are a list, or \{multiple_of = N\}"),
+        ("32 from options = [32, 2.5]", "an option of knob 'size' is 2.5.* : f64; accepted: an integer, true, false"),
+        ("[32] from options = [[32]]", r"an option of knob 'size' is \[32\]; accepted: an integer, true, false"),
+        ("2.5 from options = {multiple_of = 8}", "the default of knob 'size' is 2.5.* : f64; accepted: an integer"),
+    ],
+)
+def test_knobs_that_are_refused(load: Callable[..., list[Step]], knob: str, message: str) -> None:
+    text = TEXT.replace("32 from options = [32, 24]", knob.replace("{", "{{").replace("}", "}}"))
+    with pytest.raises(StepladderError, match=message) as error:
+        load(text=text)
+    assert error.value.location.endswith("mine.mlir:7:13")
+
+
 @pytest.mark.parametrize("knobs", ['["size"]', "{value = 8 : i64}"])
 def test_knobs_of_an_op_that_are_refused(load: Callable[..., list[Step]], knobs: str) -> None:
     with pytest.raises(

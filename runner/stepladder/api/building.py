@@ -190,7 +190,11 @@ def target_for(capability: tuple[int, int]) -> str:
     candidates = [item for item in targets.TARGETS.values() if item.compute_capability <= capability]
     names = [item.name for item in candidates if not item.name.endswith("a")]
     if not names:
-        raise StepladderError(f"a GPU of compute capability {capability[0]}.{capability[1]} has no target")
+        least = min(item.compute_capability for item in targets.TARGETS.values())
+        raise StepladderError(
+            f"a GPU of compute capability {capability[0]}.{capability[1]} has no target",
+            notes=[f"accepted: compute capability {least[0]}.{least[1]} or higher"],
+        )
     return names[-1]
 
 

@@ -200,9 +200,10 @@ class Flow(Contents):
                 op, f"linalg.generic rounds something other than the accumulators of {self.matmul.name} on tensors"
             )
         if target.kind not in (Kind.ARGUMENT, Kind.EMPTY):
-            raise refuse(op, f"the rounding overwrites {target.kind.value}")
+            raise refuse(op, f"{op.name} rounds to {target.kind.value}; accepted: tensor.empty or an argument")
         if bits_of_name(str(ir.ShapedType(op.operands[1].type).element_type)) not in (8, 16):
-            raise refuse(op, f"the accumulators are rounded to {ir.ShapedType(op.operands[1].type).element_type}")
+            rounded = ir.ShapedType(op.operands[1].type).element_type
+            raise refuse(op, f"the accumulators are rounded to {rounded}; accepted: types of 8 and of 16 bits")
         if consumers.reads_output(op):  # C = AB + C, rounded once
             if target.kind is not Kind.ARGUMENT or target.argument is None:
                 raise refuse(op, f"{op.name} adds {target.kind.value} to the accumulators; it must add C")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
+from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import walk
 from stepladder.mlir.types import FITS_TF32
@@ -319,13 +320,10 @@ def _maps(matmul: ir.Operation, location: str) -> tuple[_Map, _Map]:
         StepladderError: a map that is not that of a row- or column-major A or B, or of a row-major C.
     """
     plain = _Map("row", False)
-    if "indexing_maps" not in matmul.attributes:
-        return plain, plain
-    maps = [attribute.value for attribute in map(ir.AffineMapAttr, matmul.attributes["indexing_maps"])]
     loops = 3 if matmul.name == "linalg.matmul" else 4
     *batch, m, n, k = (ir.AffineExpr.get_dim(number) for number in range(loops))
     forms = []
-    for name, given_map, (rows, columns) in zip("ABC", maps, ((m, k), (k, n), (m, n))):
+    for name, given_map, (rows, columns) in zip("ABC", indexing_maps(matmul), ((m, k), (k, n), (m, n))):
         accepted = {ir.AffineMap.get(loops, 0, [*batch, rows, columns]): plain}
         if name != "C":
             accepted[ir.AffineMap.get(loops, 0, [*batch, columns, rows])] = _Map("column", False)

@@ -62,7 +62,15 @@ _COMPARE = {
 
 # A ranking evaluates the same few hundred expressions again and again; nothing changes the trees.
 @functools.lru_cache(maxsize=4096)
-def _parse(text: str) -> ast.expr:
+def parse(text: str) -> ast.expr:
+    """Returns the tree of an expression.
+
+    Args:
+        text: an expression.
+
+    Raises:
+        ExpressionError: not an expression.
+    """
     try:
         return ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
@@ -102,7 +110,7 @@ def names(text: str) -> list[str]:
 
 @functools.lru_cache(maxsize=4096)
 def _names(text: str) -> tuple[str, ...]:
-    name_nodes = (node for node in ast.walk(_parse(text)) if isinstance(node, ast.Name))
+    name_nodes = (node for node in ast.walk(parse(text)) if isinstance(node, ast.Name))
     return tuple(dict.fromkeys(node.id for node in sorted(name_nodes, key=lambda node: (node.lineno, node.col_offset))))
 
 
@@ -145,7 +153,7 @@ def evaluate(text: str, values: Mapping[str, Value]) -> Value:
         raise ExpressionError(f"'{ast.unparse(node)}' is outside the expression language")
 
     try:
-        return visit(_parse(text))
+        return visit(parse(text))
     except RecursionError:
         raise ExpressionError("the expression is nested too deeply") from None
 

@@ -69,12 +69,12 @@ def _pipeline_path(name: str) -> Path:
     return path
 
 
-def _value(attribute: ir.Attribute) -> KnobValue:
-    """Returns what a knob may be as Python data."""
+def _value(attribute: ir.Attribute, what: str, location: str) -> KnobValue:
+    """Returns what a knob may be as Python data; `what` it is and its location are for the message."""
     match attribute:
         case ir.BoolAttr() | ir.IntegerAttr() | ir.StringAttr():
             return attribute.value
-    raise StepladderError(f"attribute {attribute} is neither a number nor a text")
+    raise StepladderError(f"{what} is {attribute}; accepted: an integer, true, false, or a text", location=location)
 
 
 def _entries(op: ir.Operation, name: str) -> dict[str, ir.Attribute]:
@@ -104,9 +104,12 @@ def _read_knob(op: ir.Operation) -> Knob:
             raise StepladderError(f"knob '{name}': options are a list, or {{multiple_of = N}}", location=location)
         multiple_of = width.value
     else:
-        options = tuple(_value(option) for option in attributes["options"])
-    description = str(_value(attributes["description"])) if "description" in attributes else ""
-    return Knob(name, _value(attributes["selected"]), options, multiple_of, location, description)
+        options = tuple(_value(option, f"an option of knob '{name}'", location) for option in attributes["options"])
+    description: KnobValue = ""
+    if "description" in attributes:
+        description = _value(attributes["description"], f"the description of knob '{name}'", location)
+    default = _value(attributes["selected"], f"the default of knob '{name}'", location)
+    return Knob(name, default, options, multiple_of, location, str(description))
 
 
 def _read_requirements(sequence: ir.Operation) -> tuple[Requirement, ...]:
@@ -287,7 +290,10 @@ def _load_step(pipeline: Pipeline, name: str, condition: Condition | None, parse
         "optimization" in sequence.attributes,
         _read_requirements(sequence),
         tuple(step_name.value for step_name in sequence.attributes["needs"]) if "needs" in sequence.attributes else (),
-        {knob: _value(value) for knob, value in _entries(sequence, "left_out").items()},
+        {
+            knob: _value(value, f"step '{name}': 'left_out' of '{knob}'", diagnostics.location_text(sequence.location))
+            for knob, value in _entries(sequence, "left_out").items()
+        },
         _facts(sequence, name),
         python_dialects_in(ops),
         condition,

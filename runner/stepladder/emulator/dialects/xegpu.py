@@ -241,7 +241,7 @@ def dpas(fiber: Fiber, op: Instruction, a: Value, b: Value, *c: Value) -> Value:
     if ranks == {2}:
         return tile_mma(fiber, op, a, b, *c)
     if ranks != {1} or fiber.group.warp != _LANES or len(fiber.lanes) != len(fiber.warps) * _LANES:
-        raise Unsupported(op, f"of lanes, but of {_LANES} that are all active")
+        raise Unsupported(op, f"of a part of a subgroup: expected all {_LANES} lanes")
     depth = op.operand_types[1].static_shape[0]  # of k; a lane holds depth / 16 columns of A
     lanes = fiber.lanes.reshape(-1, _LANES)
     depth_of_lane = depth // _LANES

@@ -231,7 +231,7 @@ def multiply(fiber: Fiber, op: Instruction, a: np.ndarray, b: np.ndarray) -> tup
     """
     _uniform(fiber, op, (), ())
     if len(fiber.lanes) % LANES:
-        raise Unsupported(op, f"of lanes, but of {LANES} that are all active")
+        raise Unsupported(op, f"of a part of a subgroup: expected all {LANES} lanes")
     lanes = fiber.lanes.reshape(-1, LANES)
     depth = b.shape[1]
     depth_of_lane = max(1, depth // LANES)

@@ -7,6 +7,7 @@ from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, tran
 from stepladder.extension.lib.warpgroup_ops import MMA_ROWS
 from stepladder.mlir import types
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import defining_op, producer, walk
 
 
@@ -67,10 +68,7 @@ def _check_types(matmul: ir.Operation, a: ir.Value, b: ir.Value, accumulator: ir
 
 def _is_transposed(matmul: ir.Operation, number: int) -> bool:
     """Returns whether A (0) or B (1) is stored transposed: A as k x m, B as n x k."""
-    if "indexing_maps" not in matmul.attributes:
-        return False
-    first = ir.AffineMapAttr(matmul.attributes["indexing_maps"][number]).value.results[0]
-    return first != ir.AffineExpr.get_dim(0 if number == 0 else 2)
+    return indexing_maps(matmul)[number].results[0] != ir.AffineExpr.get_dim(0 if number == 0 else 2)
 
 
 def _operand_type(type_: ir.Type) -> ir.Type:

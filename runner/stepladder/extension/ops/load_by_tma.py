@@ -14,6 +14,7 @@ from stepladder.extension.lib.control_flow import (
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, builtin, gpu, ir, memref, nvgpu, nvvm, scf
+from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import defining_op, producer, users_of, walk
 
 
@@ -66,9 +67,7 @@ def _shared_tile(copy: ir.Operation) -> ir.Operation:
 
 def _is_b_along_k(matmul: ir.Operation) -> bool:
     """Returns whether the rows of B's tile are along k: B is stored as n x k."""
-    if "indexing_maps" not in matmul.attributes:
-        return False
-    return ir.AffineMapAttr(matmul.attributes["indexing_maps"][1]).value.results[0] != ir.AffineExpr.get_dim(2)
+    return indexing_maps(matmul)[1].results[0] != ir.AffineExpr.get_dim(2)
 
 
 class _Tile:

@@ -4,7 +4,7 @@ from stepladder.extension.lib.arithmetic import index, zero_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.xetile.tiles import create, init_tile, load_tile, store_tile
 from stepladder.mlir.bindings import arith, ir, scf
-from stepladder.mlir.linalg_ops import loops_of
+from stepladder.mlir.linalg_ops import indexing_maps, loops_of
 from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.mlir.xetile.tile_type import TileType
 from stepladder.mlir.xetile.wg_map import WgMap, Wrong
@@ -85,10 +85,8 @@ class _Program:
     def _view(self, number: int) -> tuple[ir.Value, bool]:
         """Returns a buffer as a matrix of m x k or k x n, and whether that view is column-major."""
         buffer = self.buffers[number]
-        if "indexing_maps" not in self.matmul.attributes:
-            return buffer, False
         first, second = ((0, 2), (2, 1))[number]
-        dims = loops_of(ir.AffineMapAttr(self.matmul.attributes["indexing_maps"][number]).value)
+        dims = loops_of(indexing_maps(self.matmul)[number])
         if dims == [first, second]:
             return buffer, False
         if dims != [second, first]:

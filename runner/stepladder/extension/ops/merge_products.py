@@ -4,7 +4,7 @@ from stepladder.extension.lib import launches, memory
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.mlir.bindings import ir, memref
-from stepladder.mlir.linalg_ops import create_named_op
+from stepladder.mlir.linalg_ops import create_named_op, indexing_maps
 from stepladder.mlir.traverse import attributes_of, defining_op, producer, users_of, walk
 
 
@@ -32,10 +32,7 @@ def _allocation(matmul: ir.Operation, number: int) -> ir.Operation:
 
 def _axis_of_n(matmul: ir.Operation) -> int:
     """Returns which axis of B's tile runs along n: the first where B is stored as n x k."""
-    if "indexing_maps" not in matmul.attributes:
-        return 1
-    first = ir.AffineMapAttr(matmul.attributes["indexing_maps"][1]).value.results[0]
-    return 1 if first == ir.AffineExpr.get_dim(2) else 0
+    return 1 if indexing_maps(matmul)[1].results[0] == ir.AffineExpr.get_dim(2) else 0
 
 
 def _joined(first: ir.Operation, second: ir.Operation, axis: int, rewriter: Rewriter) -> ir.Value:

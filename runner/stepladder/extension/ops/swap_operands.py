@@ -4,7 +4,7 @@ from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, tran
 from stepladder.extension.lib.epilogues.elementwise import is_elementwise
 from stepladder.extension.lib.memory import transpose
 from stepladder.mlir.bindings import bufferization, ir
-from stepladder.mlir.linalg_ops import with_swapped_loops
+from stepladder.mlir.linalg_ops import indexing_maps, with_swapped_loops
 from stepladder.mlir.traverse import attributes_of, defining_op, producer, walk
 from stepladder.mlir.windows import place_of
 
@@ -39,14 +39,6 @@ def _transposed_view(store: ir.Operation) -> ir.Value:
 def _transposed_type(type_: ir.Type) -> ir.RankedTensorType:
     tensor = ir.RankedTensorType(type_)
     return ir.RankedTensorType.get(list(reversed(tensor.shape)), tensor.element_type)
-
-
-def _maps_of(op: ir.Operation) -> list[ir.AffineMap]:
-    """Returns the indexing maps of a linalg op; those of a matmul without any over the loops m, n and k."""
-    if "indexing_maps" in op.attributes:
-        return [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
-    m, n, k = (ir.AffineExpr.get_dim(number) for number in range(3))
-    return [ir.AffineMap.get(3, 0, results) for results in ([m, k], [k, n], [m, n])]
 
 
 def _indexing_maps(maps: list[ir.AffineMap]) -> dict[str, ir.Attribute]:
@@ -103,7 +95,7 @@ class _Transposer:
             return self._created(op, [op.operands[0], self.value(op.operands[1])])
         if op.name == "linalg.matmul":
             a, b, start = op.operands
-            map_a, map_b, map_c = _maps_of(op)
+            map_a, map_b, map_c = indexing_maps(op)
             result = ir.AffineMap.get(3, 0, list(reversed(map_c.results)))
             maps = [with_swapped_loops(map_) for map_ in (map_b, map_a, result)]
             product = self._created(op, [b, a, self.value(start)], _indexing_maps(maps))
@@ -122,7 +114,7 @@ class _Transposer:
     def _elementwise(self, op: ir.Operation) -> ir.Operation:
         """Returns an elementwise op with swapped loops: the product and the results are transposed, and the other
         operands are read from where they are."""
-        maps = _maps_of(op)
+        maps = indexing_maps(op)
         is_transposed = [number == 0 or number >= len(maps) - len(op.results) for number in range(len(maps))]
         operands = [self.value(operand) if own else operand for operand, own in zip(op.operands, is_transposed)]
         new_maps = [map_ if own else with_swapped_loops(map_) for map_, own in zip(maps, is_transposed)]

@@ -11,6 +11,7 @@ from stepladder.extension.lib.workspaces import (
 )
 from stepladder.mlir import types
 from stepladder.mlir.bindings import ir, memref
+from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import attributes_of, defining_op, producer
 from stepladder.mlir.windows import has_gaps
 
@@ -29,15 +30,6 @@ class TransposeOperands(Tc.Operation, name="transpose_operands"):
 
 
 _AS_THEY_ARE = 2  # bytes of elements that wgmma reads along m and n too
-
-
-def _maps(matmul: ir.Operation) -> list[ir.AffineMap]:
-    """Returns the indexing maps of a matmul; those of row-major operands where it has none."""
-    if "indexing_maps" in matmul.attributes:
-        return [ir.AffineMapAttr(attribute).value for attribute in ir.ArrayAttr(matmul.attributes["indexing_maps"])]
-    first = int(matmul.name == "linalg.batch_matmul")
-    *batch, m, n, k = (ir.AffineExpr.get_dim(number) for number in range(first + 3))
-    return [ir.AffineMap.get(first + 3, 0, [*batch, *operand]) for operand in ((m, k), (k, n), (m, n))]
 
 
 def _swapped(map_: ir.AffineMap) -> ir.AffineMap:
@@ -98,7 +90,7 @@ def transpose_operands(payload: ir.Operation, op: TransposeOperands, rewriter: R
 
 def _transpose(matmul: ir.Operation, copies: dict[ir.Value, ir.Value], rewriter: Rewriter) -> None:
     """Rewrites the operands of a matmul; `copies` has the transposed view by buffer, and grows."""
-    maps = _maps(matmul)
+    maps = indexing_maps(matmul)
     k = ir.AffineExpr.get_dim(maps[0].n_dims - 1)
 
     def needs_transpose(number: int, buffer: ir.Value) -> bool:

@@ -40,9 +40,9 @@ class Coded:
         """Returns the values of some settings.
 
         Args:
-            rows: an array of bool, one a setting, or of indices of settings.
+            rows: indices of settings.
         """
-        return Coded(self.options, self.codes[rows])
+        return Coded(self.options, self.codes.take(rows))
 
     @functools.cached_property
     def values(self) -> Array:
@@ -64,4 +64,7 @@ def numbered(values: Array, most: int) -> tuple[Array, Array]:
     """
     occurs = np.zeros(most, bool)
     occurs[values] = True
-    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[values]
+    distinct = np.flatnonzero(occurs)
+    indices = np.empty(most, np.int64)
+    indices[distinct] = np.arange(len(distinct))
+    return distinct, indices[values]

@@ -70,26 +70,20 @@ def choose(columns: Columns, options: Sequence[int], default: int, size: Size, g
     is_one_wave = tiles.count * groups.floats("split_k", 1) <= blocks_that_fit(cluster, gpu)
     is_held = size.operand_bytes + size.stored_bytes <= HELD * gpu.l2_bytes
     by_distance = sorted(options, key=lambda rows: (max(rows / default, default / rows), -rows))
-    traffic, different = [], []
-    for option in by_distance:
-        groups.values[KNOB] = option
-        bytes_moved = memory_bytes(size, tiles, groups, gpu, at_once, gpu.constants[family]["cached"])
-        bytes_moved = np.where(is_one_wave & is_held & (family == WARPGROUP), 0.0, bytes_moved)
-        rows, in_row = tiles.rows / groups.floats("cluster_m", 1), tiles.columns / groups.floats("cluster_n", 1)
-        is_uneven = (rows % np.minimum(float(option), rows) > 0) & (in_row > 1)
-        traffic.append(
-            np.broadcast_to(bytes_moved * (1 + _UNEVEN_GROUP_MARGIN * is_uneven) + is_uneven, (groups.count,))
-        )
-        different.append(np.broadcast_to(different_loads(tiles, groups, size), (groups.count,)))
-    by_traffic = np.stack(traffic)
+    # A row for each option.
+    groups = groups.bound(KNOB, np.array(by_distance)[:, np.newaxis])
+    shape = len(by_distance), groups.count
+    bytes_moved = memory_bytes(size, tiles, groups, gpu, at_once, gpu.constants[family]["cached"])
+    bytes_moved = np.where(is_one_wave & is_held & (family == WARPGROUP), 0.0, bytes_moved)
+    rows, in_row = tiles.rows / groups.floats("cluster_m", 1), tiles.columns / groups.floats("cluster_n", 1)
+    is_uneven = (rows % np.minimum(groups.floats(KNOB), rows) > 0) & (in_row > 1)
+    by_traffic = np.broadcast_to(bytes_moved * (1 + _UNEVEN_GROUP_MARGIN * is_uneven) + is_uneven, shape)
     choice = np.argmin(by_traffic, axis=0)
     if family == WARPGROUP:
         group_indices = np.arange(groups.count)
         as_few = np.isclose(by_traffic, by_traffic[choice, group_indices], rtol=1e-9, atol=0.5)
-        loads = np.where(as_few, np.stack(different).round(6), np.inf)
+        loads = np.where(as_few, different_loads(tiles, groups, size).round(6), np.inf)
         nearest = np.argmin(loads, axis=0)
         is_less = loads[nearest, group_indices] < (1 - _FEWER_TILES) * loads[choice, group_indices]
         choice = np.where(is_less, nearest, choice)
-    return Columns(
-        {**columns.values, KNOB: Coded(np.asarray(by_distance), choice[combination])}, columns.derived, columns.count
-    )
+    return columns.bound(KNOB, Coded(np.asarray(by_distance), choice[combination]))

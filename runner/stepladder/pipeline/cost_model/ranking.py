@@ -289,11 +289,7 @@ def margin_factor(family: str, columns: Columns, waves: Array, size: Size, gpu: 
         gpu: whose tile widths were measured.
     """
     measured_widths = gpu.measured_widths.get(family, ())
-    widths = (
-        _WIDTH_MARGIN * ~np.isin(columns.floats("block_n"), measured_widths)
-        if measured_widths
-        else np.zeros(columns.count)
-    )
+    widths = _WIDTH_MARGIN * ~columns.is_in("block_n", measured_widths) if measured_widths else np.zeros(columns.count)
     # HBM bounds these, whatever the width.
     is_early = np.asarray(columns.column(early_weights.KNOB, False), bool)
     widths = widths * ~is_early

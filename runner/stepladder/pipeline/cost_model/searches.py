@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from stepladder.pipeline.cost_model.columns import Array, Columns
@@ -78,6 +76,10 @@ _USEFUL_WARPGROUP = (
     "epilogue != 'rows' or epilogue_stages == 1 or block_n * row_bits * products > epilogue_stages * 512",
     "tile_scheduler == 'data_parallel' or tiles > persistent_blocks and tiles % persistent_blocks != 0",
 )
+# Where splits of k may take more than one wave: in clusters. In global memory, blocks wait for splits that have not
+# begun; no problem of docs/results/model_*.json has such a setting as the fastest one. The first text, which follows
+# from the other one and the requirements of `split_k`, is known before the workspace is.
+_SPLITS_IN_WAVES = ("split_k <= 8 and cluster_m * cluster_n == 1", "split_k_workspace == 'cluster'")
 # Rows that one wgmma multiplies: tiles of others have rows in shared memory that no load fills.
 _FULL_ROWS = f"block_m % {INSTRUCTION_ROWS} == 0"
 # Two blocks on a multiprocessor, for the small matmuls of a batch: each hides what the other waits for, so that neither
@@ -158,6 +160,7 @@ def _useful(size: Size, gpu: Gpu, is_early: bool, waits: bool) -> tuple[str, ...
     block_conditions = _TWO_BLOCKS_OF_FEW_ROWS if is_early or waits else _TWO_BLOCKS_OF_BATCHES
     kinds += [f"min_blocks_per_sm < 2 or ({text})" for text in block_conditions]
     return (
+        *(f"split_k == 1 or {text} or tiles * split_k <= {gpu.multiprocessors}" for text in _SPLITS_IN_WAVES),
         " or ".join([_FULL_ROWS, *rows]),
         " or ".join([_FULL_ROWS, *tile_conditions]),
         *kinds,
@@ -165,22 +168,19 @@ def _useful(size: Size, gpu: Gpu, is_early: bool, waits: bool) -> tuple[str, ...
     )
 
 
-def _persistent_blocks(size: Size, gpu: Gpu) -> Callable[[Columns], list[Array]]:
+def _persistent_blocks(size: Size, gpu: Gpu) -> Proposal:
     """Returns what to try for the number of persistent blocks: none; as many as fit; and as few as take no more waves
     than those, which then all end together."""
 
     def propose(columns: Columns) -> list[Array]:
-        groups, combination = columns.grouped(("block_m", "block_n", "cluster_m", "cluster_n"))
-        cluster = np.broadcast_to(groups.floats("cluster_m", 1) * groups.floats("cluster_n", 1), (groups.count,))
+        cluster = columns.floats("cluster_m", 1) * columns.floats("cluster_n", 1)
         room = blocks_that_fit(cluster, gpu)
-        tiles = cut(size, groups).count
+        tiles = cut(size, columns).count
         balanced = ceil_divide(ceil_divide(tiles, ceil_divide(tiles, room)), cluster) * cluster
         balanced = np.where(tiles > room, np.minimum(balanced, room), room)
-        return [
-            np.broadcast_to(values, (groups.count,)).astype(np.int64)[combination] for values in (0, room, balanced)
-        ]
+        return [np.broadcast_to(values, (columns.count,)).astype(np.int64) for values in (0, room, balanced)]
 
-    return propose
+    return Proposal(("block_m", "block_n", "cluster_m", "cluster_n"), propose)
 
 
 def _min_blocks_per_sm(size: Size) -> Proposal:
@@ -192,18 +192,7 @@ def _min_blocks_per_sm(size: Size) -> Proposal:
     def propose(columns: Columns) -> list[Array]:
         return [np.broadcast_to(splits_f32(columns, size), (columns.count,)).astype(np.int64)]
 
-    return propose
-
-
-def _fast_accum(size: Size) -> Proposal:
-    """Returns what to try for `fast_accum`: products of fp8 have sums of f32, unless the knob is set."""
-
-    is_fp8 = size.in_bytes == 1 and size.acc_type == "f32"
-
-    def propose(columns: Columns) -> list[Array]:
-        return [np.broadcast_to(np.bool_(not is_fp8), (columns.count,))]
-
-    return propose
+    return Proposal(("allow_tf32",), propose)
 
 
 def search_of(family: str, size: Size, gpu: Gpu, is_early: bool, waits: bool = False) -> Search:
@@ -216,6 +205,8 @@ def search_of(family: str, size: Size, gpu: Gpu, is_early: bool, waits: bool = F
         is_early: whether kernels may load weights early; see `early_weights.applies`.
         waits: whether they would if the launch before them could not write weights; see `early_weights.may_not`.
     """
+    # Products of fp8 have sums of f32, unless the knob is set.
+    values = {"fast_accum": size.in_bytes != 1 or size.acc_type != "f32"}
     if family == WARPGROUP:
         return Search(
             (
@@ -237,10 +228,11 @@ def search_of(family: str, size: Size, gpu: Gpu, is_early: bool, waits: bool = F
                 "fast_accum",
             ),
             "stages",
-            {"persistent_blocks": _persistent_blocks(size, gpu), "fast_accum": _fast_accum(size)},
+            {"persistent_blocks": _persistent_blocks(size, gpu)},
+            values,
             _useful(size, gpu, is_early, waits),
         )
     useful = (*_USEFUL_WARP, *(_USEFUL_WARP_ADDING if size.accumulate else ()))
     tile = ("block_m", "block_n", "warp_m", "warp_n", "block_k")
-    proposals = {"min_blocks_per_sm": _min_blocks_per_sm(size), "fast_accum": _fast_accum(size)}
-    return Search((*tile, "prefetch", "stages", *proposals), "", proposals, useful)
+    proposals = {"min_blocks_per_sm": _min_blocks_per_sm(size)}
+    return Search((*tile, "prefetch", "stages", *proposals, *values), "", proposals, values, useful)

@@ -7,6 +7,7 @@ for each combination of these knobs.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -44,8 +45,22 @@ class Space:
     rules: tuple[Rule, ...]
 
 
-# Values of a knob that takes any number, for settings in which the knobs before it are bound.
-Proposal = Callable[[Columns], Sequence[Array]]
+# Elements of what a rule gives, from which on it is evaluated for settings that differ in its own knobs only, if these
+# are fewer by such a factor.
+_MANY, _FEWER = 1 << 14, 2
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Values to try for a knob that takes any number.
+
+    Args:
+        knobs: that they depend on, bound before it.
+        values: what to try for each of some settings.
+    """
+
+    knobs: tuple[str, ...]
+    values: Callable[[Columns], Sequence[Array]]
 
 
 @dataclass(frozen=True)
@@ -57,6 +72,7 @@ class Search:
         most: a knob of which each setting gets the largest value that the pipeline accepts, since less is never faster.
             It is bound last.
         proposals: knob that takes any number -> the values to try.
+        values: knob -> its value in all settings, which is bound before `order`.
         useful: expressions that a setting is dropped for if they do not hold: such settings make the same kernel as
             another one, or one that is never faster.
     """
@@ -64,6 +80,7 @@ class Search:
     order: tuple[str, ...]
     most: str
     proposals: Mapping[str, Proposal]
+    values: Mapping[str, int | str]
     useful: tuple[str, ...]
 
 
@@ -83,58 +100,63 @@ def _expand(
     if not ready.rules and not is_first_enough:
         return _with_each(columns, name, values)
     groups, combination = columns.grouped(ready.knobs)
-    is_accepted = _accepted(groups, name, values, ready, is_first_enough)
+    is_accepted = _accepted(groups, name, values, ready)
+    if is_first_enough:  # the value of a setting is that of the first True
+        is_accepted &= np.cumsum(is_accepted, axis=0) == 1
     value_numbers = np.flatnonzero(is_accepted.any(axis=1))
     if len(value_numbers) == 1 or len(values) == 1:  # one value for all settings needs no column
         only = int(value_numbers[0]) if len(value_numbers) else 0
-        result = Columns({**columns.values, name: values[only]}, columns.derived, columns.count)
+        result = columns.bound(name, values[only])
         return result if is_accepted[only].all() else result.take(is_accepted[only][combination])
     places = [np.flatnonzero(keep[combination]) for keep in is_accepted]
     codes = np.repeat(np.arange(len(values)), [len(place) for place in places])
-    taken = columns.take(np.concatenate(places))
-    return Columns({**taken.values, name: Coded(np.asarray(values), codes)}, columns.derived, taken.count)
+    return columns.take(np.concatenate(places)).bound(name, Coded(np.asarray(values), codes))
 
 
 def _with_each(columns: Columns, name: str, values: Sequence[int | str]) -> Columns:
     """Returns every setting with every value of one more knob."""
     if len(values) == 1:  # one value for all settings needs no column
-        return Columns({**columns.values, name: values[0]}, columns.derived, columns.count)
-    taken = columns.take(np.tile(np.arange(columns.count), len(values)))
+        return columns.bound(name, values[0])
     codes = np.repeat(np.arange(len(values)), columns.count)
-    return Columns({**taken.values, name: Coded(np.asarray(values), codes)}, columns.derived, taken.count)
+    taken = columns.take(np.tile(np.arange(columns.count), len(values)))
+    return taken.bound(name, Coded(np.asarray(values), codes))
 
 
-def _accepted(columns: Columns, name: str, values: Sequence[int | str], ready: Ready, is_first_enough: bool) -> Array:
+def _accepted(columns: Columns, name: str, values: Sequence[int | str], ready: Ready) -> Array:
     """Returns for each value of a knob which settings rules accept with it; see `_expand`. The values are a column of
     their own, so that what does not depend on the knob is evaluated once for all of them."""
     column = np.asarray(values)[:, np.newaxis] if len(values) > 1 else values[0]
-    candidates = columns.with_knob(name, column, ready.derived)
-    is_accepted = _all_satisfied(candidates, ready, (len(values), columns.count))
-    # The value of a setting is that of the first True.
-    return is_accepted & (np.cumsum(is_accepted, axis=0) == 1) if is_first_enough else is_accepted
+    candidates, count = columns.with_knob(name, column, ready.derived), len(values)
+    if count * columns.count < _MANY:
+        return _all_satisfied(candidates, ready.rules, (count, columns.count))
+    is_accepted, others = np.ones((count, columns.count), bool), []
+    for knobs, rules in ready.by_knobs.items():
+        groups, combination = columns.grouped(knobs)
+        if groups.count * _FEWER > columns.count:
+            others += rules
+            continue
+        few = groups.with_knob(name, column, ready.derived)
+        is_accepted &= _all_satisfied(few, rules, (count, groups.count))[:, combination]
+    return is_accepted & _all_satisfied(candidates, others, is_accepted.shape)
 
 
-def _expand_proposed(columns: Columns, name: str, proposed: Sequence[Array], ready: Ready) -> Columns:
+def _expand_proposed(columns: Columns, name: str, proposal: Proposal, ready: Ready) -> Columns:
     """Returns every setting with every value of one more knob that is proposed for it and that rules accept; values
-    that are proposed twice count once. The arguments are those of `_expand`, with one value a setting."""
-    places: list[Array] = []
-    for number, values in enumerate(proposed):
-        candidates = columns.with_knob(name, Coded.of(values), ready.derived)
-        groups, combination = candidates.grouped({*ready.knobs, name})
-        keep = _all_satisfied(groups, ready, (groups.count,))[combination]
-        for earlier in proposed[:number]:
-            keep = keep & (values != earlier)
-        places.append(np.flatnonzero(keep))
-    column = Coded.of(np.concatenate([values[place] for values, place in zip(proposed, places)]))
-    chosen = columns.take(np.concatenate(places))
-    return Columns({**chosen.values, name: column}, columns.derived, chosen.count)
+    that are proposed twice count once. The other arguments are those of `_expand`."""
+    groups, combination = columns.grouped({*ready.knobs, *proposal.knobs})
+    proposed = np.stack(proposal.values(groups))
+    is_accepted = _all_satisfied(groups.with_knob(name, proposed, ready.derived), ready.rules, proposed.shape)
+    for number in range(1, len(proposed)):
+        is_accepted[number] &= (proposed[:number] != proposed[number]).all(axis=0)
+    places = [np.flatnonzero(keep[combination]) for keep in is_accepted]
+    column = Coded.of(np.concatenate([values[combination[place]] for values, place in zip(proposed, places)]))
+    return columns.take(np.concatenate(places)).bound(name, column)
 
 
-def _all_satisfied(columns: Columns, ready: Ready, shape: tuple[int, ...]) -> Array:
+def _all_satisfied(columns: Columns, rules: Sequence[Rule], shape: tuple[int, ...]) -> Array:
     keep = np.ones(shape, bool)
-    for rule in ready.rules:
-        if keep.any():
-            keep = keep & _satisfied(columns, rule, shape)
+    for rule in rules:
+        keep &= _satisfied(columns, rule)
     return keep
 
 
@@ -143,45 +165,50 @@ class Ready:
     """Rules that can be checked once a knob is bound.
 
     Args:
-        rules: the rules.
-        knobs: that they depend on, but the knob itself.
+        by_knobs: the rules by the knobs that they depend on, but the knob itself.
         derived: the derived names that depend on the knob.
     """
 
-    rules: Sequence[Rule]
-    knobs: Collection[str]
+    by_knobs: Mapping[frozenset[str], Sequence[Rule]]
     derived: Collection[str]
 
+    @functools.cached_property
+    def rules(self) -> list[Rule]:
+        """Returns all of the rules."""
+        return [rule for rules in self.by_knobs.values() for rule in rules]
 
-class _Rules:
-    """Rules that are still to be checked, each with the knobs it depends on."""
-
-    def __init__(self, rules: Sequence[Rule], scope: Scope, knobs: set[str], derived: Mapping[str, set[str]]) -> None:
-        self.pending = [
-            (rule, (set(scope.roots(rule.requires)) | set(scope.roots(rule.runs_if or "1"))) & knobs) for rule in rules
-        ]
-        self.derived = derived
-        self.bound: set[str] = set()
-
-    def bind(self, name: str) -> Ready:
-        """Returns the rules that can be checked once knob `name` is bound too, each once."""
-        self.bound.add(name)
-        ready = [(rule, needed) for rule, needed in self.pending if needed <= self.bound]
-        self.pending = [(rule, needed) for rule, needed in self.pending if not needed <= self.bound]
-        knobs = set().union(*(needed for _, needed in ready)) - {name}
-        return Ready([rule for rule, _ in ready], knobs, self.derived.get(name, ()))
+    @functools.cached_property
+    def knobs(self) -> frozenset[str]:
+        """Returns the knobs that any of the rules depends on, but the knob itself."""
+        return frozenset().union(*self.by_knobs)
 
 
-def _satisfied(columns: Columns, rule: Rule, shape: tuple[int, ...]) -> Array:
-    if rule.runs_if is None:
-        return columns.evaluate(rule.requires).holds(shape)
-    runs = columns.evaluate(rule.runs_if).holds(shape)
-    return columns.evaluate(rule.requires).holds(shape) | ~runs if runs.any() else ~runs
+def _schedule(order: Sequence[str], space: Space, requirements: Sequence[Rule], scope: Scope) -> dict[str, Ready]:
+    """Returns for each knob the rules that can be checked once it is bound, after those before it in the order."""
+    places = {name: place for place, name in enumerate(order)}
+    by_last: dict[str, dict[frozenset[str], list[Rule]]] = {name: {} for name in order}
+    for rule in requirements:
+        roots = (*scope.roots(rule.requires), *scope.roots(rule.runs_if or "1"))
+        needed = frozenset(root for root in roots if root in places)
+        last = max(needed, key=places.__getitem__, default=order[0])
+        by_last[last].setdefault(needed - {last}, []).append(rule)
+    dependents = _dependent(space, scope)
+    return {name: Ready(by_knobs, dependents.get(name, ())) for name, by_knobs in by_last.items()}
+
+
+def _satisfied(columns: Columns, rule: Rule) -> Array | bool:
+    runs = rule.runs_if is None or columns.evaluate(rule.runs_if).holds()
+    if runs is False or (isinstance(runs, Array) and not runs.any()):
+        return True
+    meets = columns.evaluate(rule.requires).holds()
+    return meets | ~runs if isinstance(runs, Array) else meets
 
 
 def _options(space: Space, name: str, fixed: Mapping[str, int | str], search: Search) -> Sequence[int | str]:
     if name in fixed:
         return [fixed[name]]
+    if name in search.values:
+        return [search.values[name]]
     if name in search.order or name == search.most:
         return space.options[name] or [space.defaults[name]]
     return [space.defaults[name]]
@@ -217,16 +244,14 @@ def _bound(
     requirements: Sequence[Rule],
     scope: Scope,
 ) -> Columns:
-    order = [name for name in search.order if name in space.options]
+    order = [name for name in search.order if name in space.options and name not in search.values]
     other_knobs = [name for name in space.options if name not in order and name != search.most]
     if search.most in space.options:
         order.append(search.most)
-    rules = _Rules(requirements, scope, set(space.options), _dependent(space, scope))
     columns = Columns(facts, space.derived, 1)
-    for name in [*other_knobs, *order]:
-        ready = rules.bind(name)
+    for name, ready in _schedule([*other_knobs, *order], space, requirements, scope).items():
         if name in search.proposals and name not in fixed:
-            columns = _expand_proposed(columns, name, search.proposals[name](columns), ready)
+            columns = _expand_proposed(columns, name, search.proposals[name], ready)
             continue
         values = _options(space, name, fixed, search)
         is_most = name == search.most

@@ -111,8 +111,8 @@ def widest_box(row_bytes: Array) -> Array:
     Args:
         row_bytes: of a row of the tile.
     """
-    half = BOX_BYTES // 2
-    return np.where(row_bytes % BOX_BYTES == 0, BOX_BYTES, np.where(row_bytes % half == 0, half, half // 2))
+    bits = np.asarray(row_bytes).astype(int)
+    return np.clip(bits & -bits, BOX_BYTES // 4, BOX_BYTES)
 
 
 def join(*limits: Array | float) -> Array:
