@@ -81,3 +81,16 @@ def test_sums_of_negated_terms_are_rounded_once(target: str) -> None:
     """Upstream's canonicalization makes the sum a difference."""
     x = np.ones((4, 4096), np.float16)
     assert np.array_equal(stepladder.compile(SUMS, device="emulator", target=target)(x), np.full(4, -4096.0))
+
+
+def test_a_softmax_of_one_element() -> None:
+    """Its largest element is a copy of the tensor."""
+    text = """
+func.func @f(%x: tensor<8x1xf32>) -> tensor<8x1xf32> {
+  %0 = tensor.empty() : tensor<8x1xf32>
+  %1 = linalg.softmax dimension(1) ins(%x : tensor<8x1xf32>) outs(%0 : tensor<8x1xf32>) -> tensor<8x1xf32>
+  return %1 : tensor<8x1xf32>
+}
+"""
+    softmax = stepladder.compile(text, device="emulator", target="sm_80")
+    assert np.array_equal(softmax(np.arange(8, dtype=np.float32)[:, None]), np.ones((8, 1)))

@@ -50,7 +50,8 @@ def _fill(op: ir.Operation) -> None:
     if number is None or len(body.operations) != 1 or body.operations[0].operands[0] != body.arguments[0]:
         return
     with ir.InsertionPoint(op), op.location:
-        value = ir.Operation.create("arith.constant", results=[number.type], attributes={"value": number}).results[0]
+        element = ir.RankedTensorType(op.results[0].type).element_type
+        value = ir.Operation.create("arith.constant", results=[element], attributes={"value": number}).results[0]
         filled = create_named_op("linalg.fill", [value], op.operands[1]).results[0]
     op.results[0].replace_all_uses_with(filled)
     op.erase()

@@ -20,14 +20,15 @@ _PRODUCTS = ("linalg.matmul", "linalg.batch_matmul", "linalg.contract")
 def fold(function: ir.Operation) -> None:
     """Replaces reductions of one static tensor whose loops along reduced axes have one iteration.
 
-    Sums that start from 0 become views where the sign of a zero stays: where the tensor is itself a sum from 0.
+    Sums that start from 0 become views where the sign of a zero stays: where the tensor is itself a sum from 0. What
+    elementwise ops compute of a product stays: its reductions are part of the epilogue.
 
     Args:
         function: a function; it is changed where there are such ops.
     """
     for op in walk(function, *_REDUCTIONS):
         axes = _reduced_axes(op)
-        if axes:
+        if axes and not _follows_product(op.operands[0]):
             with ir.InsertionPoint(op), op.location:
                 value = _folded(op, axes)
             op.results[0].replace_all_uses_with(value)
@@ -48,17 +49,31 @@ def _reduced_axes(op: ir.Operation) -> list[int]:
     return axes if all(type_.shape[axis] == 1 for axis in axes) else []
 
 
+def _follows_product(value: ir.Value) -> bool:
+    """Returns whether elementwise ops alone compute a tensor of what a contraction makes."""
+    left, seen = [value], set()
+    while left:
+        op = producer(origin(left.pop(), TENSOR_VIEWS))
+        if op is None or op in seen or not op.name.startswith("linalg.") or not op.results or not len(op.regions):
+            continue  # a softmax, for example, has no loops
+        seen.add(op)
+        inputs = list(op.operands)[: -len(op.results)]
+        written = indexing_maps(op)[-1]
+        if len(loops_of(written)) == written.n_dims:
+            left += inputs
+        elif len(inputs) > 1:
+            return True
+    return False
+
+
 def _folded(op: ir.Operation, axes: list[int]) -> ir.Value:
     """Returns what one iteration of the reduced loops gives."""
     value, start = op.operands
     type_ = ir.RankedTensorType(value.type)
     read, written = indexing_maps(op)
     kept = [axis for axis in range(type_.rank) if axis not in axes]
-    groups = [
-        list(range(last + 1 if place else 0, axis + 1)) for place, (last, axis) in enumerate(zip([0, *kept], kept))
-    ]
-    if kept:
-        groups[-1].extend(range(kept[-1] + 1, type_.rank))
+    bounds = [0, *(axis + 1 for axis in kept[:-1]), type_.rank]
+    groups = [range(first, last) for first, last in zip(bounds, bounds[1:])] if kept else []
     view = reshaped(value, [type_.shape[axis] for axis in kept], groups)
     loops = [loops_of(read)[axis] for axis in kept]  # of the axes of the view
     results = loops_of(written)
@@ -69,11 +84,18 @@ def _folded(op: ir.Operation, axes: list[int]) -> ir.Value:
     order = [ir.AffineExpr.get_dim(results.index(loop)) for loop in loops]
     maps = [ir.AffineMap.get(len(results), 0, order), identity]
     empty = ir.Operation.create("tensor.empty", results=[start.type]).results[0]
-    generic, block = create_generic([view, start], [empty], [*maps, identity])
+    fill = producer(start)
+    number = fill.operands[0] if fill is not None and fill.name == "linalg.fill" else None
+    inputs = [view] if number is not None else [view, start]
+    generic, block = create_generic(inputs, [empty], [*maps[: len(inputs)], identity])
     *ops, end = (item.operation for item in body.operations)
-    mapping = dict(zip(body.arguments, block.arguments))
+    element, so_far = body.arguments
+    values: dict[ir.Value, ir.Value] = {
+        element: block.arguments[0],
+        so_far: block.arguments[1] if number is None else number,
+    }
     with ir.InsertionPoint(block):
-        known = clone_ops(ops, mapping, ir.InsertionPoint(block))
+        known = clone_ops(ops, values, ir.InsertionPoint(block))
         ir.Operation.create("linalg.yield", operands=[known.get(item, item) for item in end.operands])
     return generic.results[0]
 
@@ -92,7 +114,7 @@ def _is_same(op: ir.Operation, value: ir.Value) -> bool:
 def _is_a_sum(value: ir.Value) -> bool:
     """Returns whether a linalg op has added terms to a positive 0: no such sum is a negative zero."""
     op = producer(origin(value, TENSOR_VIEWS))
-    if op is None or not (op.name in (*_PRODUCTS, *_REDUCTIONS)):
+    if op is None or op.name not in (*_PRODUCTS, *_REDUCTIONS):
         return False
     number = repeated_number(op.operands[len(op.operands) - 1])
     if number is None or number.value != 0 or str(number).startswith("-"):
