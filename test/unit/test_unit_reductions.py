@@ -94,3 +94,19 @@ func.func @f(%x: tensor<8x1xf32>) -> tensor<8x1xf32> {
 """
     softmax = stepladder.compile(text, device="emulator", target="sm_80")
     assert np.array_equal(softmax(np.arange(8, dtype=np.float32)[:, None]), np.ones((8, 1)))
+
+
+@pytest.mark.parametrize(("type_", "op"), [("f32", "subf"), ("i32", "subi")])
+def test_sums_that_are_subtracted(type_: str, op: str) -> None:
+    """Along rows that one kernel divides, from a number other than 0."""
+    text = SUMS.replace("f16", type_).replace("0.0", "7.0" if type_ == "f32" else "7")
+    text = text.replace("arith.negf %a", "arith.constant 0" if type_ == "i32" else "arith.negf %a")
+    text = text.replace("%v = arith.addf %o, %n", f"%v = arith.{op} %o, %a")
+    x = np.random.default_rng(0).integers(-9, 9, (4, 4096)).astype("f4" if type_ == "f32" else "i4")
+    assert np.array_equal(stepladder.compile(text, device="emulator", target="sm_80")(x), 7 - x.sum(1))
+
+
+def test_a_difference_from_the_sums_is_refused() -> None:
+    text = SUMS.replace("%v = arith.addf %o, %n", "%v = arith.subf %n, %o")
+    with pytest.raises(stepladder.StepladderError, match="does not fold the values into the result"):
+        stepladder.compile(text, device="emulator", target="sm_80")

@@ -111,10 +111,14 @@ def same_strides(shape: tuple[int, ...], strides: tuple[int, ...], expected: tup
         strides: strides of one, in elements.
         expected: strides of the other, in elements.
     """
-    return strides == expected or 0 in shape or all(
-        stride == expected_stride
-        for extent, stride, expected_stride in zip(shape, strides, expected, strict=True)
-        if extent > 1
+    return (
+        strides == expected
+        or 0 in shape
+        or all(
+            stride == expected_stride
+            for extent, stride, expected_stride in zip(shape, strides, expected, strict=True)
+            if extent > 1
+        )
     )
 
 
