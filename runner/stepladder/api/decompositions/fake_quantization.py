@@ -43,10 +43,11 @@ def _of_channels(
     return _rounded(x, scale.reshape(shape), zero_point.to(x.dtype).reshape(shape), quant_min, quant_max)
 
 
-_aten = torch.ops.aten
-# Ops, and functions of their arguments that return the same.
-TABLE: dict[Any, Callable[..., Any]] = {
-    _aten.fake_quantize_per_tensor_affine_cachemask.default: _of_tensor,
-    _aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default: _of_tensor_parameters,
-    _aten.fake_quantize_per_channel_affine_cachemask.default: _of_channels,
+# Names of ops, and functions of their arguments that return the same.
+_OPS: dict[str, Callable[..., Any]] = {
+    "fake_quantize_per_tensor_affine_cachemask": _of_tensor,
+    "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams": _of_tensor_parameters,
+    "fake_quantize_per_channel_affine_cachemask": _of_channels,
 }
+# Ops, and these functions.
+TABLE: dict[Any, Callable[..., Any]] = {getattr(torch.ops.aten, name).default: form for name, form in _OPS.items()}

@@ -119,10 +119,11 @@ def _of_bilinear(
     return torch.matmul(torch.matmul(rows.t(), like), columns).to(of_result.dtype)
 
 
-_aten = torch.ops.aten
-# Ops, and functions of their arguments that return the same.
-TABLE: dict[Any, Callable[..., Any]] = {
-    _aten.convolution_backward.default: _of_convolution,
-    _aten._scaled_dot_product_flash_attention_for_cpu_backward.default: _of_attention,
-    _aten.upsample_bilinear2d_backward.default: _of_bilinear,
+# Names of ops, and functions of their arguments that return the same.
+_OPS: dict[str, Callable[..., Any]] = {
+    "convolution_backward": _of_convolution,
+    "_scaled_dot_product_flash_attention_for_cpu_backward": _of_attention,
+    "upsample_bilinear2d_backward": _of_bilinear,
 }
+# Ops, and these functions.
+TABLE: dict[Any, Callable[..., Any]] = {getattr(torch.ops.aten, name).default: form for name, form in _OPS.items()}

@@ -160,15 +160,16 @@ def _of_adaptive_maximum(rank: int) -> Callable[..., Any]:
     return gradient
 
 
-_aten = torch.ops.aten
-# Ops, and functions of their arguments that return the same.
-TABLE: dict[Any, Callable[..., Any]] = {
-    _aten.max_pool2d_with_indices_backward.default: _of_maximum(2),
-    _aten.max_pool3d_with_indices_backward.default: _of_maximum(3),
-    _aten.avg_pool2d_backward.default: _of_mean(2),
-    _aten.avg_pool3d_backward.default: _of_mean(3),
-    _aten._adaptive_avg_pool2d_backward.default: _of_adaptive_mean(2),
-    _aten._adaptive_avg_pool3d_backward.default: _of_adaptive_mean(3),
-    _aten.adaptive_max_pool2d_backward.default: _of_adaptive_maximum(2),
-    _aten.adaptive_max_pool3d_backward.default: _of_adaptive_maximum(3),
+# Names of ops, and functions of their arguments that return the same.
+_OPS: dict[str, Callable[..., Any]] = {
+    "max_pool2d_with_indices_backward": _of_maximum(2),
+    "max_pool3d_with_indices_backward": _of_maximum(3),
+    "avg_pool2d_backward": _of_mean(2),
+    "avg_pool3d_backward": _of_mean(3),
+    "_adaptive_avg_pool2d_backward": _of_adaptive_mean(2),
+    "_adaptive_avg_pool3d_backward": _of_adaptive_mean(3),
+    "adaptive_max_pool2d_backward": _of_adaptive_maximum(2),
+    "adaptive_max_pool3d_backward": _of_adaptive_maximum(3),
 }
+# Ops, and these functions.
+TABLE: dict[Any, Callable[..., Any]] = {getattr(torch.ops.aten, name).default: form for name, form in _OPS.items()}
