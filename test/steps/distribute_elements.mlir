@@ -881,3 +881,15 @@ func.func @beside_behind(%x: memref<10x10xf16>, %y: memref<10x10xf16>, %z: memre
   linalg.transpose ins(%x : memref<10x10xf16>) outs(%z : memref<10x10xf16>) permutation = [1, 0]
   return
 }
+
+// -----
+
+// An op of one iteration may fold to a copy.
+// CHECK-LABEL: func.func @copied(
+// CHECK: gpu.launch
+// CHECK: [[x:%.+]] = memref.load %x[
+// CHECK: memref.store [[x]], %y[
+func.func @copied(%x: memref<3x5xf32>, %y: memref<3x5xf32>) {
+  memref.copy %x, %y : memref<3x5xf32> to memref<3x5xf32>
+  return
+}

@@ -281,3 +281,22 @@ func.func @apart(%x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
   } -> tensor<8x8xf32>
   return %parts, %turned : tensor<8x8xf32>, tensor<8x8xf32>
 }
+
+// -----
+
+// An op that only adds axes of one element, and that fusion has left, is a view.
+// CHECK-LABEL: func.func @unit_axes(
+// CHECK: [[y:%.+]] = tensor.expand_shape {{.*}} : tensor<8xf32> into tensor<1x8xf32>
+// CHECK: [[z:%.+]] = call @unit_axes_matmul_0([[y]])
+// CHECK: return [[z]]
+func.func private @unit_axes_matmul_0(%x: tensor<1x8xf32>) -> tensor<1x8xf32>
+func.func @unit_axes(%x: tensor<8xf32>) -> tensor<1x8xf32> attributes {has_stages} {
+  %0 = tensor.empty() : tensor<1x8xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%x : tensor<8xf32>) outs(%0 : tensor<1x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<1x8xf32>
+  %2 = call @unit_axes_matmul_0(%1) : (tensor<1x8xf32>) -> tensor<1x8xf32>
+  return %2 : tensor<1x8xf32>
+}

@@ -50,3 +50,17 @@ def test_concatenation(name: str) -> None:
     function = stepladder.compile(text, target="sm_90a", device="emulator")
     assert len(function.manifest.launches) == 1
     np.testing.assert_array_equal(np.asarray(function(*arrays)), reference(*arrays))
+
+
+def test_a_part_without_elements() -> None:
+    """Strides of an array without elements, which NumPy makes 0, are those of the argument."""
+    text = """
+func.func @f(%a: tensor<0x4xf32>, %b: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %0 = tensor.concat dim(0) %a, %b : (tensor<0x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  %1 = tensor.empty() : tensor<3x4xf32>
+  %2 = linalg.exp ins(%0 : tensor<3x4xf32>) outs(%1 : tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %2 : tensor<3x4xf32>
+}
+"""
+    empty, b = np.empty((0, 4), np.float32), np.zeros((3, 4), np.float32)
+    assert np.array_equal(stepladder.compile(text, device="emulator", target="sm_80")(empty, b), np.ones((3, 4)))

@@ -27,3 +27,21 @@ def test_slices_and_elements_of_fills() -> None:
     with mlir_context():
         module = select(parse_payload(TEXT, "payload.mlir")).module
         assert walk(module, "tensor.extract_slice", "tensor.extract") == []
+
+
+def test_broadcasts_of_constants_are_fills() -> None:
+    """The gradient of a sum is read in slices, by the iterations of a scan."""
+    text = """func.func @f(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %0 = tensor.empty() : tensor<3x4xf32>
+  %1 = linalg.broadcast ins(%one : tensor<f32>) outs(%0 : tensor<3x4xf32>) dimensions = [0, 1]
+  %2 = tensor.extract_slice %1[1, 0] [2, 4] [1, 1] : tensor<3x4xf32> to tensor<2x4xf32>
+  %3 = tensor.empty() : tensor<2x4xf32>
+  %4 = linalg.add ins(%x, %2 : tensor<2x4xf32>, tensor<2x4xf32>) outs(%3 : tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %4 : tensor<2x4xf32>
+}
+"""
+    with mlir_context():
+        module = select(parse_payload(text, "payload.mlir")).module
+        assert walk(module, "tensor.extract_slice", "linalg.broadcast") == []
+        assert len(walk(module, "linalg.fill")) > 0

@@ -104,17 +104,21 @@ def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def same_strides(shape: tuple[int, ...], strides: tuple[int, ...], expected: tuple[int, ...]) -> bool:
-    """Returns whether strides reach the same elements; those of axes of one element do not matter.
+    """Returns whether strides reach the same elements; those of axes of one element, or without any, do not matter.
 
     Args:
         shape: of both arrays.
         strides: strides of one, in elements.
         expected: strides of the other, in elements.
     """
-    return strides == expected or all(
-        stride == expected_stride
-        for extent, stride, expected_stride in zip(shape, strides, expected, strict=True)
-        if extent > 1
+    return (
+        strides == expected
+        or 0 in shape
+        or all(
+            stride == expected_stride
+            for extent, stride, expected_stride in zip(shape, strides, expected, strict=True)
+            if extent > 1
+        )
     )
 
 

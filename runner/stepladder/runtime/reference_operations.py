@@ -54,6 +54,8 @@ CONSTANT_PREDICATES = (0, 15)
 FOLDS = {
     "arith.addf": "sum",
     "arith.addi": "sum",
+    "arith.subf": "sum",
+    "arith.subi": "sum",
     "arith.mulf": "prod",
     "arith.muli": "prod",
     "arith.maximumf": "amax",
@@ -63,6 +65,8 @@ FOLDS = {
 }
 # The same of booleans alone (i1), of which true is -1 to the ops with a sign.
 _FOLDS_OF_TRUTH = {"arith.ori": "amax", "arith.andi": "amin", "arith.maxsi": "amin", "arith.minsi": "amax"}
+# Ops that subtract what they fold from the result so far.
+_DIFFERENCES = ("arith.subf", "arith.subi")
 # Ops that fold values in any order, and that arrays have no function for: `maxnumf` and `minnumf` skip each NaN.
 _IN_ANY_ORDER = tuple(f"arith.{name}" for name in ("maxnumf", "minnumf", "andi", "ori", "xori", "maxui", "minui"))
 
@@ -103,7 +107,8 @@ def unsupported_reduction(generic: Generic) -> str | None:
         made = {op.result: op for op in generic.body}
         fold = made.get(yielded)
         sums = generic.arguments[inputs + output]
-        if fold is None or fold_of(fold) is None or sums not in fold.operands:
+        folded = () if fold is None else fold.operands[:1] if fold.name in _DIFFERENCES else fold.operands
+        if fold is None or fold_of(fold) is None or sums not in folded:
             return unknown_choice(generic) or "a reduction whose last op does not fold the values into the result"
         reads = sum(op.operands.count(sums) for op in generic.body) + generic.yields.count(sums)
         if reads > 1 + sum(item is not None and item.extremum == output for item in extrema):

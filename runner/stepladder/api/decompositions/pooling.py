@@ -17,7 +17,7 @@ from torch._decomp import decomposition_table  # pyright: ignore[reportMissingIm
 
 
 @dataclass(frozen=True)
-class _Axis:
+class Axis:
     """Windows along an axis.
 
     Attributes:
@@ -51,7 +51,7 @@ class _Axis:
         return slice(first, first + (self.count - 1) * self.step + 1, self.step)
 
 
-def _axes(
+def axes_of(
     shape: Sequence[int],
     rank: int,
     window: Sequence[int],
@@ -59,8 +59,14 @@ def _axes(
     padding: Sequence[int],
     dilation: Sequence[int],
     is_ceiling: bool,
-) -> list[_Axis]:
-    """Returns the windows along the last axes of a tensor; arguments as those of PyTorch's poolings."""
+) -> list[Axis]:
+    """Returns the windows along the last axes of a tensor.
+
+    Args:
+        shape: of the tensor.
+        rank: axes of a window.
+        window, stride, padding, dilation, is_ceiling: as of PyTorch's poolings.
+    """
 
     def each(extents: Sequence[int]) -> list[int]:
         return [*extents] * rank if len(extents) == 1 else [*extents]
@@ -73,11 +79,11 @@ def _axes(
         # A further window begins in the image, or in what is padded before it.
         if is_ceiling and room % step and count * step < extent + before:
             count += 1
-        axes.append(_Axis(size, step, before, gap, extent, count))
+        axes.append(Axis(size, step, before, gap, extent, count))
     return axes
 
 
-def _padded(x: torch.Tensor, axes: Sequence[_Axis], value: float) -> torch.Tensor:
+def _padded(x: torch.Tensor, axes: Sequence[Axis], value: float) -> torch.Tensor:
     around = [extent for axis in reversed(axes) for extent in (axis.before, axis.after)]
     return torch.ops.aten.constant_pad_nd(x, around, value) if any(around) else x
 
@@ -89,7 +95,7 @@ def _along(x: torch.Tensor, rank: int, axis: int, part: slice) -> torch.Tensor:
 
 def _pooled(
     x: torch.Tensor,
-    axes: Sequence[_Axis],
+    axes: Sequence[Axis],
     fold: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
     reduce: Callable[[torch.Tensor, int], torch.Tensor],
 ) -> torch.Tensor:
@@ -115,7 +121,7 @@ def _pooled(
     return x
 
 
-def _places(x: torch.Tensor, axes: Sequence[_Axis]) -> torch.Tensor:
+def _places(x: torch.Tensor, axes: Sequence[Axis]) -> torch.Tensor:
     """Returns where in an image each window has its largest element.
 
     Args:
@@ -153,7 +159,7 @@ def _maximum(rank: int) -> Callable[..., Any]:
         dilation: Sequence[int] = (1,),
         ceil_mode: bool = False,
     ) -> Any:  # noqa: ANN401
-        axes = _axes(x.shape, rank, kernel_size, stride, padding, dilation, ceil_mode)
+        axes = axes_of(x.shape, rank, kernel_size, stride, padding, dilation, ceil_mode)
         least = -math.inf if x.is_floating_point() else torch.iinfo(x.dtype).min
         padded = _padded(x, axes, least)
         # Indices that no op reads are not computed.
@@ -174,29 +180,46 @@ def _mean(rank: int) -> Callable[..., Any]:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Any:  # noqa: ANN401
-        axes = _axes(x.shape, rank, kernel_size, stride, padding, (1,), ceil_mode)
+        axes = axes_of(x.shape, rank, kernel_size, stride, padding, (1,), ceil_mode)
         terms = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
         total = _pooled(_padded(terms, axes, 0.0), axes, torch.add, torch.sum)
         if divisor_override is not None:
             return (total / divisor_override).to(x.dtype)
-        counts = [_counts(axis, count_include_pad) for axis in axes]
-        if all(len(set(count)) == 1 for count in counts):
-            return (total / math.prod(count[0] for count in counts)).to(x.dtype)
-        for number, axis in enumerate(axes):
-            # As an expression: a tensor of constants would be an argument of the exported function.
-            first = torch.arange(axis.count, device=x.device) * axis.step - axis.before
-            last = first + axis.size
-            if count_include_pad:
-                length = last.clamp(max=axis.extent + axis.before) - first
-            else:
-                length = last.clamp(max=axis.extent) - first.clamp(min=0)
-            total = total / length.reshape(-1, *([1] * (rank - 1 - number))).to(total.dtype)
+        for counts in window_counts(axes, count_include_pad, x.device):
+            total = total / (counts if isinstance(counts, int) else counts.to(total.dtype))
         return total.to(x.dtype)
 
     return pooled
 
 
-def _counts(axis: _Axis, with_padding: bool) -> list[int]:
+def window_counts(axes: Sequence[Axis], with_padding: bool, device: torch.device) -> list[Any]:
+    """Returns the numbers of elements of windows, whose products means divide by.
+
+    Args:
+        axes: the windows.
+        with_padding: whether what is padded counts too.
+        device: of tensors.
+
+    Returns:
+        One number if it is the same for all windows, else a tensor for each axis, which broadcasts to theirs.
+    """
+    numbers = [_counts(axis, with_padding) for axis in axes]
+    if all(len(set(count)) == 1 for count in numbers):
+        return [math.prod(count[0] for count in numbers)]
+    counts = []
+    for number, axis in enumerate(axes):
+        # As an expression: a tensor of constants would be an argument of the exported function.
+        first = torch.arange(axis.count, device=device) * axis.step - axis.before
+        last = first + axis.size
+        if with_padding:
+            length = last.clamp(max=axis.extent + axis.before) - first
+        else:
+            length = last.clamp(max=axis.extent) - first.clamp(min=0)
+        counts.append(length.reshape(-1, *([1] * (len(axes) - 1 - number))))
+    return counts
+
+
+def _counts(axis: Axis, with_padding: bool) -> list[int]:
     """Returns the elements of each window that a mean is of."""
     counts = []
     for number in range(axis.count):

@@ -215,7 +215,8 @@ class ElementsKernel:
         *body, end = operations_of(generic.body)
         for inner in body:
             if generic.fold is not None and inner == generic.fold.op:
-                return self._outside(generic, generic.fold.term, values)
+                term = generic.fold.term
+                return generic.fold.term_in({term: self._outside(generic, term, values)})
             if inner.name == "linalg.index":
                 values[inner.results[0]] = loops[ir.IntegerAttr(inner.attributes["dim"]).value]
                 continue

@@ -5,6 +5,7 @@ from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, tran
 from stepladder.extension.lib.element_bodies import check_types
 from stepladder.extension.lib.multi_kernel.element_nest import ElementNest
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.linalg_ops import create_generic
 from stepladder.mlir.traverse import walk
 
 
@@ -22,7 +23,8 @@ class DistributeElements(Tc.Operation, name="distribute_elements"):
     bytes, whose rows its lanes fold in the same way. Sums of 16-bit floating-point numbers are f32, and rounded once.
     Of an extremum with an index of it, each lane takes neighbouring values, so that the first or the last of equal ones
     is found; where the extremum is NaN, its first lane computes the element again. Buffers that a fill or a copy
-    initializes are not written before the result.
+    initializes are not written before the result. A `memref.copy` alone, to which an op of one iteration may fold, is
+    an op that copies elements.
 
     Operands: a handle to a module with one function. Attributes: `threads`, of a block, a multiple of 32. Refuses a
     function with more ops than that, indexing maps that are not projected permutations, arithmetic and casts of fp8,
@@ -37,6 +39,9 @@ class DistributeElements(Tc.Operation, name="distribute_elements"):
 def distribute_elements(payload: ir.Operation, op: DistributeElements, rewriter: Rewriter) -> None:
     """Rewrites the one `linalg.generic` below `payload`; see the op."""
     generics = walk(payload, "linalg.generic")
+    copies = walk(payload, "memref.copy")
+    if not generics and len(copies) == 1:
+        generics = [_copying(copies[0], rewriter)]
     if len(generics) != 1:
         raise Refusal(payload, f"expected one linalg.generic, found {len(generics)}")
     generic = generics[0]
@@ -54,3 +59,15 @@ def distribute_elements(payload: ir.Operation, op: DistributeElements, rewriter:
     rewriter.erase_op(generic)
     for item in nest.initializing:
         rewriter.erase_op(item)
+
+
+def _copying(copy: ir.Operation, rewriter: Rewriter) -> ir.Operation:
+    """Replaces a copy of a buffer by an op on its elements."""
+    source, destination = copy.operands
+    identity = ir.AffineMap.get_identity(ir.MemRefType(source.type).rank)
+    with ir.InsertionPoint(copy), copy.location:
+        generic, body = create_generic([source], [destination], [identity, identity])
+        with ir.InsertionPoint(body):
+            ir.Operation.create("linalg.yield", operands=[body.arguments[0]])
+    rewriter.erase_op(copy)
+    return generic

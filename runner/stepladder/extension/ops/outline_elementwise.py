@@ -22,6 +22,7 @@ from stepladder.mlir.reshapes import TENSOR_VIEWS, groups_of
 from stepladder.mlir.traverse import callee_of, origin, producer, symbol_of, walk
 from stepladder.mlir.types import row_major_strides
 from stepladder.payload.arguments import donated
+from stepladder.payload.rewrites import unit_axes
 
 # Kinds of stages that load vectors which the extents of their operands are multiples of.
 _OF_ELEMENTS = ("elementwise", "rows")
@@ -51,6 +52,7 @@ class OutlineElementwise(Tc.Operation, name="outline_elementwise"):
 @transform_op(OutlineElementwise)
 def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
+    unit_axes.expand_unfused(one_function(payload))
     body = one_function(payload).regions[0].blocks[0]
     _copy_results(operations_of(body)[-1], payload)
     _copy_collapsed_slices(body)

@@ -152,7 +152,7 @@ class _DividedLoops:
                 values[item.results[0]] = self._index(ir.IntegerAttr(item.attributes["dim"]).value)
             elif item not in folded:
                 values |= clone_ops([item], values, end)
-        return [values.get(fold.term, fold.term) for fold in folds]
+        return [fold.term_in(values) for fold in folds]
 
     def _index(self, loop: int) -> ir.Value:
         """Returns the index of a loop of the op, at the insertion point."""

@@ -39,6 +39,7 @@ from stepladder.payload.rewrites import (
     tosa,
     truncated_sums,
     unit_axes,
+    unit_reductions,
     unpacked_parts,
     unrolled_loops,
 )
@@ -66,6 +67,7 @@ _REWRITES = (
     inserted_scalars.lower,
     filled_slices.forward,
     unit_axes.expand,
+    unit_reductions.fold,
     computed_slices.lower,
     sunk_scalars.sink,
     lowered_ops.lower,

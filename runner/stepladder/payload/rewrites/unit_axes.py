@@ -1,7 +1,7 @@
 """Ops that only add axes of one element, such as those of `stablehlo.broadcast_in_dim`, become views.
 
 JAX writes them for what it inserts into a stack or joins with other tensors; as ops, they would be kernels that copy.
-Those that other linalg ops read stay: they are fused with these.
+Those that other linalg ops read stay until ops are fused: most are fused with these.
 """
 
 from __future__ import annotations
@@ -21,9 +21,23 @@ def expand(function: ir.Operation) -> None:
     Args:
         function: a function; it is changed where there are such ops.
     """
+    _expand(function, _PLACING)
+
+
+def expand_unfused(function: ir.Operation) -> None:
+    """Replaces such ops that linalg ops and calls read, and that fusion has left.
+
+    Args:
+        function: a function with calls of matmuls; it is changed where there are such ops.
+    """
+    _expand(function, None)
+
+
+def _expand(function: ir.Operation, readers: tuple[str, ...] | None) -> None:
+    """Replaces ops of which all readers are ops of these names; all ops if there are no names."""
     for op in walk(function, "linalg.broadcast", "linalg.generic"):
         kept = _kept_axes(op)
-        if kept is None or any(user.name not in _PLACING for user in users_of(op.results[0])):
+        if kept is None or (readers and any(user.name not in readers for user in users_of(op.results[0]))):
             continue
         shape = list(ir.RankedTensorType(op.results[0].type).shape)
         bounds = [0, *kept[1:], len(shape)]

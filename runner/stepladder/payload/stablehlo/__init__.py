@@ -25,6 +25,7 @@ from stepladder.payload.stablehlo import (
     slices,
     torch_ops,
     unsigned,
+    window_gradients,
 )
 from stepladder.runtime.errors import StepladderError
 
@@ -144,9 +145,12 @@ def _rewrite(module: ir.Module) -> None:
     scatters.rewrite(module)
     slices.rewrite(module)
     reductions.rewrite(module)
+    window_gradients.rewrite(module)
     for op in walk(module, "stablehlo.select_and_scatter"):  # lowered to a form that nothing computes
         raise StepladderError(
-            f"'{op.name}', the gradient of a max pooling, is not computed", location=location_text(op.location)
+            f"'{op.name}' that does not add to zeros where windows have an extremum is not computed",
+            location=location_text(op.location),
+            notes=["accepted: the gradient of a max pooling, whose padding is a stablehlo.pad, of up to 64 elements"],
         )
     _concatenate(module)
     _broadcast(module)

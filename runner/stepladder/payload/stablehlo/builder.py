@@ -126,23 +126,29 @@ class Tensor:
     def __invert__(self) -> Tensor:
         return unary("not", self)
 
-    def _compared(self, direction: str, other: Tensor | Number) -> Tensor:
+    def compared(self, direction: str, other: Tensor | Number) -> Tensor:
+        """Returns a comparison of elements.
+
+        Args:
+            direction: of StableHLO, such as "GE".
+            other: as of operators.
+        """
         truth = ir.RankedTensorType.get(self.shape, ir.IntegerType.get_signless(1))
         attribute = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
         result = created("stablehlo.compare", truth, self.value, self.like(other).value, comparison_direction=attribute)
         return Tensor(result)
 
     def __lt__(self, other: Tensor | Number) -> Tensor:
-        return self._compared("LT", other)
+        return self.compared("LT", other)
 
     def __le__(self, other: Tensor | Number) -> Tensor:
-        return self._compared("LE", other)
+        return self.compared("LE", other)
 
     def __gt__(self, other: Tensor | Number) -> Tensor:
-        return self._compared("GT", other)
+        return self.compared("GT", other)
 
     def __ge__(self, other: Tensor | Number) -> Tensor:
-        return self._compared("GE", other)
+        return self.compared("GE", other)
 
     def equals(self, other: Tensor | Number) -> Tensor:
         """Returns where elements are equal.
@@ -150,11 +156,11 @@ class Tensor:
         Args:
             other: as of operators.
         """
-        return self._compared("EQ", other)
+        return self.compared("EQ", other)
 
     def is_nan(self) -> Tensor:
         """Returns where elements are not equal to themselves."""
-        return self._compared("NE", self)
+        return self.compared("NE", self)
 
     def expand(self, shape: Sequence[int], axes: Sequence[int]) -> Tensor:
         """Returns the tensor repeated to a shape.

@@ -157,8 +157,7 @@ class ElementValues:
         assert self.folds is not None
         values = self.computed(loops, [None] * self.outputs, loaded or {})
         return [
-            fold.folded(value, converted(values.get(fold.term, fold.term), fold.type))
-            for fold, value in zip(self.folds, so_far)
+            fold.folded(value, converted(fold.term_in(values), fold.type)) for fold, value in zip(self.folds, so_far)
         ]
 
     def computed(

@@ -228,7 +228,7 @@ class RowKernel:
         assert op.folds is not None
         self._elements.clear()
         for values in [self._values(op, self._loops(op, column)) for column in columns]:
-            terms = [converted(values.get(fold.term, fold.term), fold.type) for fold in op.folds]
+            terms = [converted(fold.term_in(values), fold.type) for fold in op.folds]
             so_far = [fold.folded(value_so_far, term) for fold, value_so_far, term in zip(op.folds, so_far, terms)]
         return so_far
 

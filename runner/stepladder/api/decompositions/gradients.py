@@ -1,0 +1,129 @@
+"""Gradients of convolutions, attentions and resized images of PyTorch as ops that torch-mlir lowers to linalg.
+
+PyTorch is an optional package; this module imports it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch  # pyright: ignore[reportMissingImports]
+
+from stepladder.api.decompositions.convolutions import convolution, patches_of
+
+
+def _of_convolution(
+    of_result: torch.Tensor,
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias_sizes: Sequence[int] | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+) -> Any:  # noqa: ANN401
+    """Returns the gradients of a convolution with groups, or of a transposed one; arguments as of
+    `aten.convolution_backward`.
+
+    That of the weight is a matmul of patches: those of the images, or of a transposed convolution, of the result.
+    """
+    if (groups == 1 and not transposed) or x.dim() != weight.dim():
+        return NotImplemented
+    rank = weight.dim() - 2
+    window, places = list(weight.shape[2:]), (list(stride), list(padding), list(dilation))
+    of_x = of_weight = of_bias = None
+    if output_mask[0] and transposed:
+        of_x = convolution(of_result, weight, None, *places, False, [0] * rank, groups)
+    elif output_mask[0]:
+        left = [
+            extent - ((count - 1) * step - 2 * around + gap * (size - 1) + 1)
+            for extent, count, size, step, around, gap in zip(x.shape[2:], of_result.shape[2:], window, *places)
+        ]
+        of_x = convolution(of_result, weight, None, *places, True, left, groups)
+    if output_mask[1]:
+        read, written = (of_result, x) if transposed else (x, of_result)
+        columns = patches_of(read, window, *places)
+        columns = columns.reshape(x.shape[0], groups, -1, columns.shape[-1])
+        rows = written.reshape(x.shape[0], groups, written.shape[1] // groups, -1)[..., : columns.shape[-1]]
+        of_weight = torch.einsum("bgfp,bgkp->gfk", rows, columns).reshape(weight.shape)
+    if output_mask[2]:
+        of_bias = of_result.sum([0, *range(2, of_result.dim())])
+    return of_x, of_weight, of_bias
+
+
+def _of_attention(
+    of_result: torch.Tensor,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    result: torch.Tensor,
+    log_of_sums: torch.Tensor,
+    dropout_p: float,
+    is_causal: bool,
+    *,
+    attn_mask: torch.Tensor | None = None,
+    scale: float | None = None,
+) -> Any:  # noqa: ANN401
+    """Returns the gradients of an attention, whose weights are computed again; arguments as of
+    `aten._scaled_dot_product_flash_attention_for_cpu_backward`."""
+    if dropout_p:
+        return NotImplemented
+    factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    scores = torch.matmul(q, k.transpose(-1, -2)).float() if q.element_size() == 2 else q @ k.transpose(-1, -2)
+    scores = scores * factor
+    if is_causal:
+        rows, columns = (torch.arange(extent, device=q.device) for extent in scores.shape[-2:])
+        scores = torch.where(columns <= rows[:, None], scores, -math.inf)
+    if attn_mask is not None:
+        is_choice = attn_mask.dtype == torch.bool
+        scores = torch.where(attn_mask, scores, -math.inf) if is_choice else scores + attn_mask
+    weights = torch.softmax(scores, -1)
+    narrow = weights.to(q.dtype)
+    of_v = torch.matmul(narrow.transpose(-1, -2), of_result)
+    of_weights = torch.matmul(of_result, v.transpose(-1, -2)).to(weights.dtype)
+    means = (of_result.to(weights.dtype) * result.to(weights.dtype)).sum(-1, keepdim=True)
+    of_scores = (weights * (of_weights - means) * factor).to(q.dtype)
+    return torch.matmul(of_scores, k), torch.matmul(of_scores.transpose(-1, -2), q), of_v
+
+
+def _resizing(count: int, extent: int, align_corners: bool, scale: float | None, like: torch.Tensor) -> torch.Tensor:
+    """Returns the weights by which an axis is resized linearly: (count, extent)."""
+    number = torch.arange(count, device=like.device).to(like.dtype)
+    if align_corners:
+        at = number * ((extent - 1) / (count - 1) if count > 1 else 0.0)
+    else:
+        at = (number + 0.5) * (1 / scale if scale else extent / count) - 0.5
+    distance = at.clamp(0.0, extent - 1.0)[:, None] - torch.arange(extent, device=like.device)
+    return (1.0 - distance.abs()).clamp(min=0.0)
+
+
+def _of_bilinear(
+    of_result: torch.Tensor,
+    output_size: Sequence[int],
+    input_size: Sequence[int],
+    align_corners: bool,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> torch.Tensor:
+    """Returns the gradient of a bilinear resizing; arguments as of `aten.upsample_bilinear2d_backward`."""
+    like = of_result.float() if of_result.element_size() == 2 else of_result
+    rows, columns = (
+        _resizing(count, extent, align_corners, scale, like)
+        for count, extent, scale in zip(output_size, input_size[-2:], (scales_h, scales_w))
+    )
+    return torch.matmul(torch.matmul(rows.t(), like), columns).to(of_result.dtype)
+
+
+# Names of ops, and functions of their arguments that return the same.
+_OPS: dict[str, Callable[..., Any]] = {
+    "convolution_backward": _of_convolution,
+    "_scaled_dot_product_flash_attention_for_cpu_backward": _of_attention,
+    "upsample_bilinear2d_backward": _of_bilinear,
+}
+# Ops, and these functions.
+TABLE: dict[Any, Callable[..., Any]] = {getattr(torch.ops.aten, name).default: form for name, form in _OPS.items()}

@@ -1,0 +1,113 @@
+"""Gradients of PyTorch's layers, as decompositions beside PyTorch's ops, and compiled from traced functions."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import stepladder
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None or importlib.util.find_spec("torch_mlir") is None,
+    reason="needs PyTorch and torch-mlir",
+)
+
+Layer = Callable[..., Any]
+POOLINGS: dict[str, Layer] = {
+    "apart": lambda f, x: f.max_pool2d(x, 2),
+    "overlapping": lambda f, x: f.max_pool2d(x, 3, 2, 1),
+    "dilated": lambda f, x: f.max_pool2d(x, 2, 1, dilation=2),
+    "ceiling": lambda f, x: f.max_pool2d(x, 2, 2, ceil_mode=True),
+    "volumes": lambda f, x: f.max_pool3d(x, 2),
+    "mean": lambda f, x: f.avg_pool2d(x, 2),
+    "padded_mean": lambda f, x: f.avg_pool2d(x, 3, 2, 1),
+    "mean_of_image": lambda f, x: f.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+    "divisor": lambda f, x: f.avg_pool2d(x, 2, divisor_override=3),
+    "mean_to_extents": lambda f, x: f.adaptive_avg_pool2d(x, (2, 3)),
+    "maximum_to_extents": lambda f, x: f.adaptive_max_pool2d(x, (2, 3)),
+}
+LAYERS: dict[str, tuple[Layer, list[tuple[int, ...]]]] = {
+    "groups": (lambda f, x, w: f.conv2d(x, w, padding=1, groups=2), [(2, 4, 5, 4), (6, 2, 3, 3)]),
+    "steps": (lambda f, x, w: f.conv2d(x, w, stride=2, groups=4), [(1, 4, 6, 5), (4, 1, 2, 3)]),
+    "transposed": (lambda f, x, w: f.conv_transpose2d(x, w, stride=2, padding=1), [(2, 4, 3, 4), (4, 2, 3, 3)]),
+    "transposed_groups": (lambda f, x, w: f.conv_transpose1d(x, w, groups=2), [(2, 4, 5), (4, 3, 3)]),
+    "attention": (
+        lambda f, q, k, v: f.scaled_dot_product_attention(q, k, v, is_causal=True),
+        [(1, 2, 6, 4), (1, 2, 6, 4), (1, 2, 6, 4)],
+    ),
+    "masked_attention": (
+        lambda f, q, k, v, m: f.scaled_dot_product_attention(q, k, v, m, scale=0.3),
+        [(1, 2, 6, 4), (1, 2, 5, 4), (1, 2, 5, 4), (6, 5)],
+    ),
+    "bilinear": (lambda f, x: f.interpolate(x, scale_factor=2.0, mode="bilinear"), [(1, 2, 3, 4)]),
+    "bilinear_corners": (
+        lambda f, x: f.interpolate(x, size=(5, 1), mode="bilinear", align_corners=True),
+        [(1, 2, 3, 4)],
+    ),
+}
+
+
+def _check(torch: ModuleType, layer: Layer, inputs: list[Any], read: int) -> None:
+    """Compares the traced gradients of the first inputs, decomposed, with PyTorch's."""
+    from torch.fx.experimental.proxy_tensor import make_fx  # pyright: ignore[reportMissingImports]
+
+    from stepladder.api.decompositions.table import TABLE
+
+    def gradients(*given: Any) -> Any:  # noqa: ANN401
+        *tensors, of_result = given
+        return torch.func.vjp(lambda *x: layer(torch.nn.functional, *x, *tensors[read:]), *tensors[:read])[1](of_result)
+
+    graph = make_fx(gradients, decomposition_table=TABLE)(*inputs)
+    left = {str(node.target) for node in graph.graph.nodes if "backward" in str(node.target)}
+    assert left == set()
+    for got, wanted in zip(graph(*inputs), gradients(*inputs), strict=True):
+        torch.testing.assert_close(got, wanted)
+
+
+@pytest.mark.parametrize("name", POOLINGS)
+def test_gradients_of_poolings(torch: ModuleType, name: str) -> None:
+    x = torch.randn(2, 3, 4, 6, dtype=torch.float64)
+    result = POOLINGS[name](torch.nn.functional, x)
+    _check(torch, POOLINGS[name], [x, torch.randn_like(result)], 1)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_of_layers(torch: ModuleType, name: str) -> None:
+    layer, shapes = LAYERS[name]
+    inputs = [torch.randn(shape, dtype=torch.float64) for shape in shapes]
+    result = layer(torch.nn.functional, *inputs)
+    _check(torch, layer, [*inputs, torch.randn_like(result)], min(len(inputs), 3))
+
+
+def test_fake_quantization(torch: ModuleType) -> None:
+    from stepladder.api.decompositions.table import TABLE
+
+    x, scale, zero = torch.randn(4, 6) * 3, torch.rand(4) / 50 + 0.01, torch.tensor([0, 3, -2, 1], dtype=torch.int32)
+    is_on = torch.tensor([1])
+    aten = torch.ops.aten
+    for op, given in (
+        (aten.fake_quantize_per_tensor_affine_cachemask.default, (x, 0.02, 3, -128, 127)),
+        (aten.fake_quantize_per_channel_affine_cachemask.default, (x, scale, zero, 0, -128, 127)),
+        (
+            aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default,
+            (x, scale[:1], zero[:1], is_on, -128, 127),
+        ),
+    ):
+        for got, wanted in zip(TABLE[op](*given), op(*given), strict=True):
+            torch.testing.assert_close(got, wanted)
+
+
+def test_a_traced_gradient_is_compiled(torch: ModuleType) -> None:
+    from torch.fx.experimental.proxy_tensor import make_fx  # pyright: ignore[reportMissingImports]
+
+    def step(x: Any, w: Any, of_result: Any) -> Any:  # noqa: ANN401
+        pooled = torch.func.vjp(lambda x: torch.nn.functional.max_pool2d(x * w, 2), x)
+        return x - 0.5 * pooled[1](of_result)[0]
+
+    given = torch.randn(1, 2, 4, 4), torch.randn(4), torch.randn(1, 2, 2, 2)
+    kernel = stepladder.compile(make_fx(step)(*given), given, device="emulator", target="sm_80")
+    torch.testing.assert_close(kernel(*given), step(*given))
