@@ -1,4 +1,5 @@
-"""Measures `scaled_dot_product_attention` as torch-mlir exports it: one kernel, several kernels, and PyTorch's.
+"""Measures `scaled_dot_product_attention` as torch-mlir exports it: one kernel, also with weights that are rounded,
+several kernels, and PyTorch's.
 
     python benchmarks/exported_attention.py --compile FOLDER
     python benchmarks/exported_attention.py --bundles FOLDER --json docs/results/exported_attention.json
@@ -23,7 +24,11 @@ import stepladder
 from common import run
 from torch_rounds import bundles_parser, compile_to, main_of_bundles, ways_beside
 
-WAYS = {"one kernel": True, "kernels": False}
+WAYS: dict[str, dict[str, Any]] = {
+    "one kernel": {"attention": True},
+    "rounded weights": {"attention": True, "attention_weights": "rounded"},
+    "kernels": {"attention": False},
+}
 
 
 class Case(NamedTuple):
@@ -75,8 +80,8 @@ def compile_all(folder: Path) -> None:
     """
     for case in CASES:
         text = exported(case)
-        for way, attention in WAYS.items():
-            compile_to(_path(folder, case, way), text, attention=attention)
+        for way, knobs in WAYS.items():
+            compile_to(_path(folder, case, way), text, **knobs)
 
 
 def exported(case: Case) -> str:
