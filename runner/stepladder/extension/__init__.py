@@ -39,6 +39,7 @@ from stepladder.extension.ops import (
     evict_first,
     extend_integers,
     fill_starts,
+    fold_empty_ops,
     flush_denormals,
     form_clusters,
     forward_slices,

@@ -118,7 +118,13 @@ def _copy_results(end: ir.Operation, payload: ir.Operation) -> None:
         if is_made and root not in parts | returned_values:
             returned_values.add(root)
             continue
-        end.operands[place] = _copied(value, end)
+        end.operands[place] = _empty(value, end) if 0 in value.type.shape else _copied(value, end)
+
+
+def _empty(value: ir.Value, user: ir.Operation) -> ir.Value:
+    """Returns an empty tensor of a value's type, made before an op."""
+    with ir.InsertionPoint(user), user.location:
+        return ir.Operation.create("tensor.empty", results=[value.type]).results[0]
 
 
 def _copy_slices(body: ir.Block, payload: ir.Operation) -> None:
@@ -201,8 +207,8 @@ def _layout(part: ir.Operation) -> tuple[list[int], list[int]]:
 def _copied(value: ir.Value, user: ir.Operation) -> ir.Value:
     """Returns a copy of a tensor, made before an op; of a splat, which no kernel alone reads, an op that writes
     it."""
+    empty = _empty(value, user)
     with ir.InsertionPoint(user), user.location:
-        empty = ir.Operation.create("tensor.empty", results=[value.type]).results[0]
         number = _number(value)
         if number is None:
             return create_named_op("linalg.copy", [value], empty).results[0]

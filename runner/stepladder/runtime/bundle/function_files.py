@@ -163,7 +163,7 @@ def _parse(fields: Fields) -> FunctionManifest:
                 item.string("kind", BUFFER_KINDS),
                 item.integer("number"),
                 item.string("element_type", BUFFER_TYPES),
-                item.extents("shape"),
+                item.integers("shape"),  # 0 of a tensor without elements, which no kernel takes
                 item.integer("offset"),
                 None if item.data.get("data") is None else item.string("data"),
                 None if item.data.get("aliases") is None else item.integer("aliases"),
