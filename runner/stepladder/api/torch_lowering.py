@@ -18,6 +18,7 @@ from stepladder.api.decompositions.complex_tensors import Reals, is_complex
 from stepladder.api.decompositions.extrema import keep_nan
 from stepladder.api.decompositions.table import TABLE
 from stepladder.api.errors import ArgumentError
+from stepladder.api.torch_empty import fold_empty
 from stepladder.runtime.errors import StepladderError
 
 _AHEAD = " with the following diagnostics:"
@@ -98,6 +99,7 @@ def exported(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:  #
     if any(is_complex(node.meta.get("val")) for node in program.graph.nodes):
         on_host = [value.cpu() if not value.is_meta else value for value in values]
         program = _refusing(lambda: traced(Reals(program.module()), on_host), [])
+    fold_empty(program)
     return program
 
 
@@ -140,7 +142,6 @@ def linalg(program: Any) -> str:  # noqa: ANN401
             if dialect == "tm_tensor" and ops:
                 what = f"{', '.join(ops)}, {what}"
             raise StepladderError(f"the module has {what}", notes=[_INSTEAD] if dialect == "tm_tensor" else [])
-    _check_results(program)
     return text
 
 
@@ -233,17 +234,6 @@ def _check_ops(program: Any) -> None:  # noqa: ANN401
         if is_complex(node.meta.get("val")):
             what = f"'{node.target}'" if node.op == "call_function" else "an input"
             raise StepladderError(f"the module has complex numbers ({what}), which kernels do not support")
-
-
-def _check_results(program: Any) -> None:  # noqa: ANN401
-    """Refuses results without elements, which no kernel writes."""
-    results = [result for node in program.graph.nodes if node.op == "output" for result in node.args[0]]
-    for number, result in enumerate(results):
-        extents = getattr(result.meta.get("val"), "shape", ()) if isinstance(result, torch.fx.Node) else ()
-        if 0 in extents:
-            raise StepladderError(
-                f"result {number} of the module is {' x '.join(map(str, extents))}; accepted: extents of at least 1"
-            )
 
 
 def _is_of_graphs(target: Any) -> bool:  # noqa: ANN401
