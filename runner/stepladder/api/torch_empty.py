@@ -6,6 +6,7 @@ imports it.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
@@ -15,15 +16,17 @@ from stepladder.runtime.errors import StepladderError
 _ATEN = torch.ops.aten
 # Products, which are zeros where they have no terms.
 _PRODUCTS = (_ATEN.mm.default, _ATEN.bmm.default)
+# NaN of no elements, which torch-mlir's decomposition is not.
+_VARIANCE = _ATEN.var.correction
 # Ops of tensors without elements, some of whose results have elements, that torch-mlir lowers.
 _LOWERED = (
-    *("addmm", "baddbmm", "sum", "mean", "prod", "any", "all", "cat", "constant_pad_nd", "amax", "amin", "var"),
+    *("addmm", "baddbmm", "sum", "mean", "prod", "any", "all", "cat", "constant_pad_nd", "amax", "amin"),
     *("index_put", "scatter_src"),
 )
 
 
 def fold_empty(program: Any) -> None:  # noqa: ANN401
-    """Replaces results without elements by constants, and products of no terms by zeros.
+    """Replaces results without elements by constants, products of no terms by zeros, variances of none by NaN.
 
     Args:
         program: a `torch.export.ExportedProgram`, of functional ops; its graph is changed.
@@ -37,11 +40,12 @@ def fold_empty(program: Any) -> None:  # noqa: ANN401
         if node.op != "call_function" or not (_is_empty(node) or any(map(_is_empty, node.all_input_nodes))):
             continue
         value = node.meta.get("val")
-        if isinstance(value, torch.Tensor) and (_is_empty(node) or node.target in _PRODUCTS):
+        if isinstance(value, torch.Tensor) and (_is_empty(node) or node.target in (*_PRODUCTS, _VARIANCE)):
+            number = math.nan if node.target is _VARIANCE and not _is_empty(node) else 0
             with graph.inserting_before(node):
-                zeros = graph.call_function(_ATEN.full.default, (list(value.shape), 0), {"dtype": value.dtype})
-            zeros.meta = dict(node.meta)
-            node.replace_all_uses_with(zeros)
+                constant = graph.call_function(_ATEN.full.default, (list(value.shape), number), {"dtype": value.dtype})
+            constant.meta = dict(node.meta)
+            node.replace_all_uses_with(constant)
             is_changed = True
     if is_changed:
         graph.eliminate_dead_code()

@@ -18,6 +18,7 @@ from stepladder.api.decompositions.complex_tensors import Reals, is_complex
 from stepladder.api.decompositions.extrema import keep_nan
 from stepladder.api.decompositions.table import TABLE
 from stepladder.api.errors import ArgumentError
+from stepladder.api.torch_constants import fold_constants
 from stepladder.api.torch_empty import fold_empty
 from stepladder.runtime.errors import StepladderError
 
@@ -100,6 +101,7 @@ def exported(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:  #
         on_host = [value.cpu() if not value.is_meta else value for value in values]
         program = _refusing(lambda: traced(Reals(program.module()), on_host), [])
     fold_empty(program)
+    fold_constants(program)
     return program
 
 

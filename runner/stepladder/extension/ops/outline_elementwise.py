@@ -58,6 +58,8 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
     _copy_collapsed_slices(body)
     _copy_slices(body, payload)
     _make_fills(body)
+    for item in filter(is_structured, operations_of(body)):
+        _copy_constants(item)
     for item in operations_of(body):
         if item.name == _RANDOM:
             raise Refusal(item, f"'{_RANDOM}' makes pseudo-random numbers, which no kernel does; accepted: an argument")
@@ -87,6 +89,14 @@ def _check_extents(op: ir.Operation) -> None:
             raise Refusal(
                 op, f"'{op.name}' of '{operand.type}', which has no elements; accepted: extents of at least 1"
             )
+
+
+def _copy_constants(op: ir.Operation) -> None:
+    """Has an op that reads a constant tensor of one number, such as a sum of it, read what a kernel writes."""
+    for place, value in enumerate(list(op.operands)[: len(op.operands) - len(op.results)]):
+        source = producer(value)
+        if source is not None and source.name == "arith.constant" and splat_of(value) is not None:
+            op.operands[place] = _copied(value, op)
 
 
 def _separate_starts(op: ir.Operation) -> None:
