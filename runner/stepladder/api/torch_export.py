@@ -14,7 +14,7 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
-from stepladder.api.errors import ArgumentError, shape_text
+from stepladder.api.errors import ArgumentError
 from stepladder.api.results import stream_of
 from stepladder.api.signature import Parameter
 from stepladder.api.torch_lowering import exported, linalg
