@@ -26,8 +26,10 @@ def fold_constants(program: Any) -> None:  # noqa: ANN401
     constants: dict[Any, torch.Tensor] = {}
     for node in list(graph.nodes):
         value = node.meta.get("val")
-        is_one = node.op == "call_function" and isinstance(value, torch.Tensor) and 0 < value.numel() <= _MOST
-        if not is_one or value.is_complex():
+        if node.op != "call_function" or not isinstance(value, torch.Tensor) or value.is_complex():
+            continue
+        is_static = all(type(extent) is int for extent in value.shape)
+        if not is_static or not 0 < value.numel() <= _MOST:
             continue
         if node.target in _CREATING and isinstance(node.args[1], bool | int | float):
             constants[node] = torch.full(value.shape, node.args[1], dtype=value.dtype)

@@ -1,4 +1,4 @@
-"""`tc.fold_empty_ops`: replaces sums of no terms by what they start from, and results without elements by empty ones."""
+"""`tc.fold_empty_ops`: replaces sums of no terms by what they start from, and drops results without elements."""
 
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.mlir.bindings import ir
