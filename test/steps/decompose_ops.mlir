@@ -320,3 +320,27 @@ func.func @rounded_row(%a: tensor<1x64xf16>, %b: tensor<64x32xf16>, %z: tensor<1
   %r = tensor.insert_slice %rounded into %whole[5, 0] [1, 32] [1, 1] : tensor<1x32xf16> into tensor<16x32xf16>
   return %r : tensor<16x32xf16>
 }
+
+// -----
+
+// A matmul of no terms is what it starts from.
+// CHECK-LABEL: func.func @no_terms(
+// CHECK-NEXT: return %c
+func.func @no_terms(%a: tensor<4x0xf16>, %b: tensor<0x8xf16>, %c: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %p = linalg.matmul ins(%a, %b : tensor<4x0xf16>, tensor<0x8xf16>) outs(%c : tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %p : tensor<4x8xf32>
+}
+
+// -----
+
+// A tensor without elements is its start or empty, whatever computes it, and its insertion changes nothing.
+// CHECK-LABEL: func.func @no_rows(
+// CHECK-NEXT: [[empty:%.+]] = tensor.empty() : tensor<0x8xf32>
+// CHECK-NEXT: return %d, [[empty]], %c
+func.func @no_rows(%a: tensor<0x4xf16>, %b: tensor<4x8xf16>, %d: tensor<0x8xf32>, %c: tensor<4x8xf32>)
+    -> (tensor<0x8xf32>, tensor<0x8xf32>, tensor<4x8xf32>) {
+  %p = linalg.matmul ins(%a, %b : tensor<0x4xf16>, tensor<4x8xf16>) outs(%d : tensor<0x8xf32>) -> tensor<0x8xf32>
+  %i = tensor.insert_slice %p into %c[2, 0] [0, 8] [1, 1] : tensor<0x8xf32> into tensor<4x8xf32>
+  %s = tensor.extract_slice %c[2, 0] [0, 8] [1, 1] : tensor<4x8xf32> to tensor<0x8xf32>
+  return %p, %s, %i : tensor<0x8xf32>, tensor<0x8xf32>, tensor<4x8xf32>
+}

@@ -283,8 +283,8 @@ ONE = "tensor<16x16xf32>"
         ),
         (
             HEAD.format(more=", %n: i32", result=f"({ONE}, i32)") + f"  return %y, %n : {ONE}, i32\n}}\n",
-            r":7:8$",
-            r"2 linalg.matmul ops in the payload",
+            r":9:3$",
+            r"the function returns a value of type i32: it must return tensors",
         ),
     ],
 )

@@ -24,6 +24,12 @@ CASES = {
         "tensor<3xf32>",
         lambda p: np.stack([p[1, 2], -p[1, 2], p[1, 2]]),
     ),
+    "element": (
+        ", %x: f32",
+        "%y = tensor.extract %p[%c1, %c2] : tensor<16x24xf32>\n  %r = tensor.from_elements %y : tensor<f32>",
+        "tensor<f32>",
+        lambda p: p[1, 2],
+    ),
     "padding": (
         ", %x: f32",
         f"""%r = tensor.pad %p low[-1, 2] high[3, -4] {{

@@ -43,7 +43,7 @@ _MULF = functools.partial(_PRODUCT, "body", 0)
         (_set("version")(2), "'version' is 2, and this version of stepladder reads 1"),
         (_set("version")("1"), "'version' must be an integer"),
         (_set("arguments")(3), "'arguments' must be a list of objects, got 3"),
-        (_FIRST("shape")([64, None]), "'arguments[0].shape' must be a list of positive integers"),
+        (_FIRST("shape")([64, None]), "'arguments[0].shape' must be a list of integers of at least 0"),
         (_FIRST("shape")([2**30, 2**30]), "'arguments[0].shape' must have at most 1099511627776 elements"),
         (_SECOND("value")(0), "'arguments[1].value' defines value 0 again"),
         (_FIRST("type")("tf32"), "'instructions[1].inputs' has 0, of tf32: values that are read must be"),

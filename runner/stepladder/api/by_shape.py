@@ -46,17 +46,15 @@ class Argument:
             view: of the array.
 
         Raises:
-            ArgumentError: another element type, another static extent, or no elements.
+            ArgumentError: another element type, or another static extent.
         """
         if view.type != self.type:
             raise ArgumentError(f"argument '{self.name}' has elements of {view.type}; accepted: {self.type}")
         is_like = len(view.shape) == len(self.shape) and all(
             accepted in (None, extent) for extent, accepted in zip(view.shape, self.shape)
         )
-        if not is_like or 0 in view.shape:
-            raise ArgumentError(
-                f"argument '{self.name}' is {shape_text(view.shape)}; accepted: {self.text}, of sizes of at least 1"
-            )
+        if not is_like:
+            raise ArgumentError(f"argument '{self.name}' is {shape_text(view.shape)}; accepted: {self.text}")
 
 
 class ByShape:
@@ -160,7 +158,7 @@ def sizes_in(bind: object) -> dict[str, int]:
         bind: sizes by name; None for none.
 
     Raises:
-        ArgumentError: no mapping of names to sizes of at least 1, or one that no shape has.
+        ArgumentError: no mapping of names to sizes of at least 0, or one that no shape has.
     """
     if bind is None:
         return {}
@@ -168,9 +166,9 @@ def sizes_in(bind: object) -> dict[str, int]:
         raise ArgumentError(f"argument 'bind' is a {type(bind).__name__}; accepted: sizes by name, as {{'M': 256}}")
     sizes = {name: plain(size) for name, size in bind.items()}
     for name, size in sizes.items():
-        if not isinstance(name, str) or not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        if not isinstance(name, str) or not isinstance(size, int) or isinstance(size, bool) or size < 0:
             raise ArgumentError(
-                f"argument 'bind' has {name!r}: {bind[name]!r}; accepted: names with sizes of at least 1"
+                f"argument 'bind' has {name!r}: {bind[name]!r}; accepted: names with sizes of at least 0"
             )
         if size > LARGEST_SIZE:
             raise ArgumentError(f"argument 'bind' has {name!r}: {size}; accepted: sizes of at most {LARGEST_SIZE}")

@@ -14,7 +14,7 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
-from stepladder.api.errors import ArgumentError, shape_text
+from stepladder.api.errors import ArgumentError
 from stepladder.api.results import stream_of
 from stepladder.api.signature import Parameter
 from stepladder.api.torch_lowering import exported, linalg
@@ -352,7 +352,3 @@ def _check_tensors(tensors: Mapping[str, torch.Tensor]) -> None:
         if tensor.layout is not torch.strided or tensor.is_meta:
             kind = "on the device 'meta'" if tensor.is_meta else f"a tensor of the layout {tensor.layout}"
             raise ArgumentError(f"argument '{name}' is {kind}; accepted: dense tensors")
-        if not tensor.numel():
-            raise ArgumentError(
-                f"argument '{name}' is {shape_text(tuple(tensor.shape))}; accepted: extents of at least 1"
-            )

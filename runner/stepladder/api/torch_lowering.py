@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
@@ -18,10 +18,16 @@ from stepladder.api.decompositions.complex_tensors import Reals, is_complex
 from stepladder.api.decompositions.extrema import keep_nan
 from stepladder.api.decompositions.table import TABLE
 from stepladder.api.errors import ArgumentError
+from stepladder.api.torch_constants import fold_constants
+from stepladder.api.torch_empty import fold_empty
+from stepladder.api.torch_single_ops import not_lowered
 from stepladder.runtime.errors import StepladderError
 
 _AHEAD = " with the following diagnostics:"
-_NOT_LOWERED = re.compile(r"""failed to legalize operation 'torch\.(?:operator'.*?<\{name = "torch\.)?(aten\.[\w.]+)""")
+_NOT_LOWERED = re.compile(
+    r"""failed to legalize operation 'torch\.(?:operator'.*?<\{name = "torch\.(?=\w+\.)|(?=aten\.))([\w.]+)"""
+)
+_LEFT = "failed to legalize operation 'torch."
 # torch-mlir's messages for ops that linalg does not have, and why no kernel computes them.
 _FOREIGN = {
     "tm_tensor": "an op that is neither elementwise nor a reduction",
@@ -98,6 +104,8 @@ def exported(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:  #
     if any(is_complex(node.meta.get("val")) for node in program.graph.nodes):
         on_host = [value.cpu() if not value.is_meta else value for value in values]
         program = _refusing(lambda: traced(Reals(program.module()), on_host), [])
+    fold_empty(program)
+    fold_constants(program)
     return program
 
 
@@ -111,37 +119,50 @@ def linalg(program: Any) -> str:  # noqa: ANN401
         StepladderError: an op that torch-mlir does not lower, or that no kernel computes.
     """
     _check_ops(program)
-    fx = importlib.import_module("torch_mlir.fx")
-    context = importlib.import_module("torch_mlir.ir").Context()
-    importlib.import_module("torch_mlir.dialects.torch").register_dialect(context)
     diagnostics: list[str] = []
 
-    def listen(diagnostic: Any) -> bool:  # noqa: ANN401
-        diagnostics.append(diagnostic.message)
-        return True
+    def lowered_or_named() -> str:
+        try:
+            return _lowered(program, diagnostics)
+        except Exception as error:  # of torch-mlir
+            is_named = any(map(_NOT_LOWERED.search, diagnostics))
+            is_left = not is_named and _LEFT in "".join(diagnostics)
+            names = not_lowered(program, lambda single: _lowered(single, [])) if is_left else []
+            if not names:
+                raise
+            raise _unlowered(names) from error
 
-    handler = context.attach_diagnostic_handler(listen)
-    importer = importlib.import_module("torch_mlir.extras.fx_importer").FxImporter(context=context)
-    try:
-        # An empty table: what is decomposed is not decomposed again.
-        module = _refusing(
-            lambda: fx.export_and_import(
-                program, output_type="linalg-on-tensors", decomposition_table={}, fx_importer=importer
-            ),
-            diagnostics,
-        )
-        keep_nan(module)
-        text = str(module)
-    finally:
-        handler.detach()
+    text = _refusing(lowered_or_named, diagnostics)
     for dialect, what in _FOREIGN.items():
         if re.search(rf"\b{dialect}\.\w", text):
             ops = [f"'{name}'" for name in _names(program) if any(part in name for part in _ORDERING)]
             if dialect == "tm_tensor" and ops:
                 what = f"{', '.join(ops)}, {what}"
             raise StepladderError(f"the module has {what}", notes=[_INSTEAD] if dialect == "tm_tensor" else [])
-    _check_results(program)
     return text
+
+
+def _lowered(program: Any, diagnostics: list[str]) -> str:  # noqa: ANN401
+    """Returns the linalg of a graph, whose extrema keep NaN; `diagnostics` gets those of MLIR."""
+    fx = importlib.import_module("torch_mlir.fx")
+    context = importlib.import_module("torch_mlir.ir").Context()
+    importlib.import_module("torch_mlir.dialects.torch").register_dialect(context)
+
+    def listen(diagnostic: Any) -> bool:  # noqa: ANN401
+        diagnostics.append(diagnostic.message)
+        return True
+
+    handler = context.attach_diagnostic_handler(listen)
+    try:
+        importer = importlib.import_module("torch_mlir.extras.fx_importer").FxImporter(context=context)
+        # An empty table: what is decomposed is not decomposed again.
+        module = fx.export_and_import(
+            program, output_type="linalg-on-tensors", decomposition_table={}, fx_importer=importer
+        )
+        keep_nan(module)
+        return str(module)
+    finally:
+        handler.detach()
 
 
 def _refusing(work: Callable[[], Any], diagnostics: Sequence[str]) -> Any:  # noqa: ANN401
@@ -163,8 +184,7 @@ def _refusing(work: Callable[[], Any], diagnostics: Sequence[str]) -> Any:  # no
     except Exception as error:  # of torch.export and torch-mlir, of many kinds
         names = dict.fromkeys(name for text in diagnostics for name in _NOT_LOWERED.findall(text))
         if names:
-            ops = ", ".join(f"'{name}'" for name in names)
-            raise StepladderError(f"the module has {ops}, which torch-mlir does not lower to linalg") from error
+            raise _unlowered(names) from error
         message = diagnostics[0] if diagnostics else first_line(error)
         if _BY_DATA.search(message):
             places = _PLACES.findall(str(error))
@@ -178,6 +198,12 @@ def _refusing(work: Callable[[], Any], diagnostics: Sequence[str]) -> Any:  # no
                 "the module makes a tensor that torch.export does not trace, as torch.autograd.grad of a layer may"
             ) from error
         raise StepladderError(f"the module is not lowered by torch.export and torch-mlir: {message}") from error
+
+
+def _unlowered(names: Iterable[str]) -> StepladderError:
+    """Returns the refusal of ops that torch-mlir does not lower."""
+    ops = ", ".join(f"'{name}'" for name in names)
+    return StepladderError(f"the module has {ops}, which torch-mlir does not lower to linalg", notes=[_INSTEAD])
 
 
 def _check_derivatives(program: Any) -> None:  # noqa: ANN401
@@ -233,17 +259,6 @@ def _check_ops(program: Any) -> None:  # noqa: ANN401
         if is_complex(node.meta.get("val")):
             what = f"'{node.target}'" if node.op == "call_function" else "an input"
             raise StepladderError(f"the module has complex numbers ({what}), which kernels do not support")
-
-
-def _check_results(program: Any) -> None:  # noqa: ANN401
-    """Refuses results without elements, which no kernel writes."""
-    results = [result for node in program.graph.nodes if node.op == "output" for result in node.args[0]]
-    for number, result in enumerate(results):
-        extents = getattr(result.meta.get("val"), "shape", ()) if isinstance(result, torch.fx.Node) else ()
-        if 0 in extents:
-            raise StepladderError(
-                f"result {number} of the module is {' x '.join(map(str, extents))}; accepted: extents of at least 1"
-            )
 
 
 def _is_of_graphs(target: Any) -> bool:  # noqa: ANN401

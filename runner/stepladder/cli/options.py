@@ -66,12 +66,12 @@ def binding(text: str) -> tuple[str, int]:
         The name and the size.
 
     Raises:
-        ArgumentTypeError: the text has another form, or the size is none (`positive`).
+        ArgumentTypeError: the text has another form, or the size is none.
     """
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise argparse.ArgumentTypeError(f"'{text}' is not NAME=SIZE, for example M=4096 or arg0.1=512")
-    return name, positive(value)
+    return name, 0 if value.strip() == "0" else positive(value)
 
 
 def names(text: str) -> list[str]:

@@ -40,6 +40,7 @@ from stepladder.extension.ops import (
     extend_integers,
     fill_starts,
     flush_denormals,
+    fold_empty_ops,
     form_clusters,
     forward_slices,
     gather_products,

@@ -11,7 +11,7 @@ from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import walk
-from stepladder.mlir.types import FITS_TF32
+from stepladder.mlir.types import FITS_TF32, is_number
 from stepladder.payload import computed_sizes, front, pairs
 from stepladder.payload.facts import MATMULS, problem_facts
 from stepladder.payload.missing_matmul import no_matmul
@@ -78,10 +78,24 @@ def matmul_of(selection: Selection) -> PayloadMatmul:
     """
     module = selection.module
     computed_sizes.check(module)
+    _check_results(module)
     matmul = _find(module)
     marks = sum(FITS_TF32 in op.attributes for op in walk(module))
     fits_tf32 = matmul.problem.a_type == "f32" and marks == matmul.problem.products
     return replace(matmul, problem=replace(matmul.problem, fits_tf32=fits_tf32))
+
+
+def _check_results(module: ir.Module) -> None:
+    """Refuses scalars that a function returns, ahead of the ops that compute them."""
+    for end in walk(module, "func.return"):
+        for operand in end.operands:
+            if is_number(operand.type):
+                raise refuse(
+                    end,
+                    f"the function returns a value of type {operand.type}: it must return tensors",
+                    f"accepted: a result of type tensor<{operand.type}>, as of tensor.from_elements, or a buffer that "
+                    "the function writes",
+                )
 
 
 def _find(module: ir.Module) -> PayloadMatmul:

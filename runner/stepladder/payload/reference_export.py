@@ -252,8 +252,8 @@ class _Export:
             raise _refusal(op, "a slice with offsets or sizes that are not constants")
         dynamic = iter([value for value in given if value is not None])
         found = [next(dynamic) if value == ir.ShapedType.get_dynamic_size() else value for value in static]
-        if min(found, default=1) < (name != "offsets"):
-            raise _refusal(op, f"a slice with {name} {found}, of which one is below {int(name != 'offsets')}")
+        if min(found, default=1) < (name == "strides"):
+            raise _refusal(op, f"a slice with {name} {found}, of which one is below {int(name == 'strides')}")
         return found
 
     def _insert(self, op: ir.Operation) -> None:

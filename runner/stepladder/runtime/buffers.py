@@ -42,7 +42,8 @@ class Buffer:
         self.session = session
         self.size = size
         with session.cuda.checked(f"allocating {size} bytes"):
-            self._memory = session.gpu.allocate(size, stream=session.stream)
+            # An array without elements has an address too.
+            self._memory = session.gpu.allocate(max(size, 1), stream=session.stream)
             session.stream.sync()
         self.address = int(self._memory.handle)
 

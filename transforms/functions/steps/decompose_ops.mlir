@@ -10,7 +10,8 @@
 // slice of the tensor before the insertion. Slices of a transposed tensor, such as the queries, keys and values of one
 // projection, become transposed slices, since kernels read parts of a buffer in place, but no parts of a transpose.
 // Matmuls of neighbouring slices along k whose results are added, such as the iterations of a loop over k, become one.
-// Reductions that start from a constant tensor start from a fill, as those of front ends do.
+// Reductions that start from a constant tensor start from a fill, as those of front ends do. A reduction along an axis of
+// extent 0, such as a matmul with k = 0, is what it starts from, and tensors without elements are empty.
 //
 // Source: upstream's passes, patterns and interfaces of linalg and tensor.
 //
@@ -57,6 +58,7 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.any_op
     %structured = transform.apply_registered_pass "convert-elementwise-to-linalg" to %function
       : (!transform.any_op) -> !transform.any_op
+    "tc.fold_empty_ops"(%module) : (!transform.any_op) -> ()
     "tc.fill_starts"(%module) : (!transform.any_op) -> ()
     "tc.forward_slices"(%module) : (!transform.any_op) -> ()
     "tc.join_products"(%module) : (!transform.any_op) -> ()

@@ -31,9 +31,9 @@ def convolution(
         stride, padding, dilation, transposed, output_padding, groups: of `aten.convolution`.
 
     Returns:
-        (n, f, ...); `NotImplemented` for images without a batch.
+        (n, f, ...); `NotImplemented` for images without a batch, and for none.
     """
-    if x.dim() != weight.dim():
+    if x.dim() != weight.dim() or 0 in x.shape:
         return NotImplemented
     if transposed:
         return _transposed(x, weight, bias, stride, padding, dilation, output_padding, groups)

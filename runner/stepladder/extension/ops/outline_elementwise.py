@@ -58,6 +58,8 @@ def outline_elementwise(payload: ir.Operation, op: OutlineElementwise, rewriter:
     _copy_collapsed_slices(body)
     _copy_slices(body, payload)
     _make_fills(body)
+    for item in filter(is_structured, operations_of(body)):
+        _copy_constants(item)
     for item in operations_of(body):
         if item.name == _RANDOM:
             raise Refusal(item, f"'{_RANDOM}' makes pseudo-random numbers, which no kernel does; accepted: an argument")
@@ -89,6 +91,14 @@ def _check_extents(op: ir.Operation) -> None:
             )
 
 
+def _copy_constants(op: ir.Operation) -> None:
+    """Has an op that reads a constant tensor of one number, such as a sum of it, read what a kernel writes."""
+    for place, value in enumerate(list(op.operands)[: len(op.operands) - len(op.results)]):
+        source = producer(value)
+        if source is not None and source.name == "arith.constant" and splat_of(value) is not None:
+            op.operands[place] = _copied(value, op)
+
+
 def _separate_starts(op: ir.Operation) -> None:
     """Gives each result of an op a fill of its own, where several results start from one."""
     first = len(op.operands) - len(op.results)
@@ -118,7 +128,13 @@ def _copy_results(end: ir.Operation, payload: ir.Operation) -> None:
         if is_made and root not in parts | returned_values:
             returned_values.add(root)
             continue
-        end.operands[place] = _copied(value, end)
+        end.operands[place] = _empty(value, end) if 0 in value.type.shape else _copied(value, end)
+
+
+def _empty(value: ir.Value, user: ir.Operation) -> ir.Value:
+    """Returns an empty tensor of a value's type, made before an op."""
+    with ir.InsertionPoint(user), user.location:
+        return ir.Operation.create("tensor.empty", results=[value.type]).results[0]
 
 
 def _copy_slices(body: ir.Block, payload: ir.Operation) -> None:
@@ -201,8 +217,8 @@ def _layout(part: ir.Operation) -> tuple[list[int], list[int]]:
 def _copied(value: ir.Value, user: ir.Operation) -> ir.Value:
     """Returns a copy of a tensor, made before an op; of a splat, which no kernel alone reads, an op that writes
     it."""
+    empty = _empty(value, user)
     with ir.InsertionPoint(user), user.location:
-        empty = ir.Operation.create("tensor.empty", results=[value.type]).results[0]
         number = _number(value)
         if number is None:
             return create_named_op("linalg.copy", [value], empty).results[0]

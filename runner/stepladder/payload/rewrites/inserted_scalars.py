@@ -24,7 +24,8 @@ def lower(function: ir.Operation) -> None:
         type_ = ir.RankedTensorType(op.results[0].type)
         is_constant = all((source := producer(value)) and source.name == "arith.constant" for value in op.operands)
         is_shape = isinstance(type_.element_type, ir.IndexType)  # of `tensor.reshape`
-        if type_.rank == 1 and len(op.operands) <= _MAX_ELEMENTS and not is_constant and not is_shape:
+        is_list = type_.rank == 1 or len(op.operands) == 1
+        if is_list and 0 < len(op.operands) <= _MAX_ELEMENTS and not is_constant and not is_shape:
             _replace_list(op)
     for op in walk(function, "tensor.pad"):
         _replace_padding(op)
@@ -63,8 +64,9 @@ def _replace_list(op: ir.Operation) -> None:
     with ir.InsertionPoint(op), op.location:
         generic, body = _generic([], ir.RankedTensorType(op.results[0].type))
         with ir.InsertionPoint(body):
-            value, place = op.operands[0], _place(0)
-            for number, element in list(enumerate(op.operands))[1:]:
+            value, *others = op.operands
+            place = _place(0) if others else None
+            for number, element in enumerate(others, 1):
                 is_there = arith.cmpi(arith.CmpIPredicate.eq, place, arith.constant(ir.IndexType.get(), number))
                 value = arith.select(is_there, element, value)
             _yielded(generic, value, op)

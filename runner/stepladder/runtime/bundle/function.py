@@ -43,8 +43,10 @@ SCHEMA_VERSION_PARTS = 8
 SCHEMA_VERSION_PLACED = 9
 # Of a function with kernels that write columns of such buffers, which came later.
 SCHEMA_VERSION_PITCHED = 10
-# Of a function with a kernel of no matmul whose blocks form clusters, which came last.
+# Of a function with a kernel of no matmul whose blocks form clusters, which came later.
 SCHEMA_VERSION_CLUSTERS = 11
+# Of a function with tensors without elements, or without kernels, which came last.
+SCHEMA_VERSION_EMPTY = 12
 BUFFER_KINDS = ("argument", "result", "constant", "workspace", "part", "result_part")
 # Bytes that the offset of a buffer in the workspace is a multiple of, if it is no part of another one.
 ALIGNMENT = 256
@@ -221,6 +223,8 @@ def schema_version_of(launches: Sequence[Launch], buffers: Sequence[FunctionBuff
     """
     plain = [launch.kernel for launch in launches if launch.kernel is not None and not launch.grouped]
     written = {number for launch in launches for number in launch.written}
+    if not launches or any(0 in buffer.shape for buffer in buffers):
+        return SCHEMA_VERSION_EMPTY
     if any(kernel.cluster != NO_CLUSTER for kernel in plain):
         return SCHEMA_VERSION_CLUSTERS
     if any(buffer.strides is not None for buffer in buffers):

@@ -15,6 +15,7 @@ from stepladder.runtime.bundle.function import (
     SCHEMA_VERSION_ALIASES,
     SCHEMA_VERSION_CLUSTERS,
     SCHEMA_VERSION_DYNAMIC,
+    SCHEMA_VERSION_EMPTY,
     SCHEMA_VERSION_FUNCTION,
     SCHEMA_VERSION_GROUPS,
     SCHEMA_VERSION_PARTS,
@@ -48,6 +49,7 @@ _VERSIONS = (
     SCHEMA_VERSION_PLACED,
     SCHEMA_VERSION_PITCHED,
     SCHEMA_VERSION_CLUSTERS,
+    SCHEMA_VERSION_EMPTY,
 )
 
 
@@ -163,7 +165,7 @@ def _parse(fields: Fields) -> FunctionManifest:
                 item.string("kind", BUFFER_KINDS),
                 item.integer("number"),
                 item.string("element_type", BUFFER_TYPES),
-                item.extents("shape"),
+                item.integers("shape"),  # 0 of a tensor without elements, which no kernel takes
                 item.integer("offset"),
                 None if item.data.get("data") is None else item.string("data"),
                 None if item.data.get("aliases") is None else item.integer("aliases"),

@@ -8,6 +8,7 @@ from stepladder.runtime.bundle.column_buffers import check_pitch, is_pitched
 from stepladder.runtime.bundle.fields import Fields
 from stepladder.runtime.bundle.function import (
     ALIGNMENT,
+    SCHEMA_VERSION_EMPTY,
     SCHEMA_VERSION_PARTS,
     SCHEMA_VERSION_PLACED,
     VECTOR,
@@ -124,6 +125,8 @@ class _Memory:
 
 def _check_buffer(manifest: FunctionManifest, buffer: FunctionBuffer, fields: Fields) -> None:
     """Checks the pitch of a buffer, its place in the workspace and whose memory it takes."""
+    if 0 in buffer.shape and manifest.schema_version < SCHEMA_VERSION_EMPTY:
+        raise fields.error("shape", f"has no elements, which requires schema_version {SCHEMA_VERSION_EMPTY}")
     if buffer.strides is not None:
         check_pitch(manifest, buffer, fields)
     alignment = VECTOR if manifest.schema_version >= SCHEMA_VERSION_PLACED else ALIGNMENT

@@ -75,7 +75,7 @@ class _Reader:
 
     def _argument(self, fields: Fields) -> Argument:
         # Values that no instruction reads may be of any type.
-        type_, shape = fields.string("type"), fields.extents("shape")
+        type_, shape = fields.string("type"), fields.integers("shape")
         self._check_count(fields, "shape", shape)
         value = self._made(fields, "value", fields.integer("value"), type_, shape)
         after = None if fields.data.get("after") is None else fields.integer("after")
@@ -141,7 +141,7 @@ class _Reader:
     def _insert(self, fields: Fields) -> Insert:
         source, target = self._value(fields, "source"), self._value(fields, "target")
         type_ = self._type_of(fields, target)
-        shape = fields.extents("shape")
+        shape = fields.integers("shape")
         if shape != self.shapes[target]:
             raise fields.error("shape", f"must be that of 'target', of {self._of(target)}, got {show(list(shape))}")
         offsets, sizes, strides = self._places(fields, shape)
@@ -154,7 +154,7 @@ class _Reader:
     ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Returns offsets, sizes and strides of elements that are within a shape."""
         offsets = fields.integers("offsets", len(shape))
-        sizes, strides = fields.extents("sizes", len(shape)), fields.extents("strides", len(shape))
+        sizes, strides = fields.integers("sizes", len(shape)), fields.extents("strides", len(shape))
         for offset, size, stride, extent in zip(offsets, sizes, strides, shape):
             if offset + (size - 1) * stride >= extent:
                 raise fields.error("sizes", f"must end within the extents {show(list(shape))}, got {show(list(sizes))}")
@@ -193,7 +193,7 @@ class _Reader:
         self, fields: Fields, operands: Sequence[int]
     ) -> tuple[tuple[tuple[int | None, ...], ...], tuple[int, ...]]:
         """Returns the maps of operands, and how often loops run: as often as the operands have elements along them."""
-        sizes = fields.extents("sizes")
+        sizes = fields.integers("sizes")
         maps = self._count(fields, "maps", tuple(fields.lists("maps")), len(operands))
         used_loops: set[int] = set()
         for number, (map_, operand) in enumerate(zip(maps, operands)):
@@ -288,7 +288,7 @@ class _Reader:
         return fields.string("type", (self.types[value],))
 
     def _type_and_shape(self, fields: Fields) -> tuple[str, tuple[int, ...]]:
-        shape = fields.extents("shape")
+        shape = fields.integers("shape")
         self._check_count(fields, "shape", shape)
         return self._number_type(fields, "type"), shape
 
