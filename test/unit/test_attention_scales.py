@@ -9,7 +9,7 @@ import stepladder
 from stepladder.verify.function_tolerance import norm_tolerance
 from test_attention import attention, with_wide_weights
 
-_QUERIES, _KEYS, _DEPTH = 70, 150, 64
+_QUERIES, _KEYS, _DEPTH = 40, 100, 64
 _POSITIONS = """%row = linalg.index 1 : index
     %column = linalg.index 2 : index
     %before = arith.cmpi ule, %column, %row : index

@@ -26,6 +26,7 @@ from stepladder.pipeline.library import pipeline_file
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import run_again, run_pipeline
 from stepladder.runtime.bundle import FunctionBundle, PlainCode, read_any
+from stepladder.runtime.bundle.function import SCHEMA_VERSION_EMPTY
 from stepladder.runtime.errors import StepladderError
 from stepladder.verify.function_check import check_function
 
@@ -187,7 +188,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         lambda data: _at(data, *first).update(read_early=["p0"], dependent_launch=True)
     )
     assert "'tma_descriptors' has" in refused(lambda data: _at(data, *first, "arguments", 0).update(descriptor=99))
-    assert "schema_version" in refused(lambda data: data.update(schema_version=12))
+    assert "schema_version" in refused(lambda data: data.update(schema_version=SCHEMA_VERSION_EMPTY + 1))
 
 
 def _at(data: dict, *path: str | int) -> dict:
