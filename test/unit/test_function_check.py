@@ -230,3 +230,27 @@ def test_results_beyond_the_range_of_a_type_are_infinite(type_: str, number: flo
     for got, passed in ((right, True), (np.full_like(right, np.inf), False)):
         (report,) = compare_results(made.bundle.reference, {0: x}, [got], NumPyArrays(), 0.0)
         assert report.passed == passed
+
+
+def test_results_of_zeros_have_no_relative_error() -> None:
+    """Their errors are bounded, but not by a part of their norm."""
+    text = """func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = tensor.empty() : tensor<8xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<8xf32>) outs(%0 : tensor<8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %d = arith.subf %a, %a : f32
+    linalg.yield %d : f32
+  } -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+"""
+    with mlir_context():
+        made = build_any(text, "zeros.mlir", Request("auto", {"target": "sm_90a"}, tuned=True))
+    assert isinstance(made, FunctionBuild)
+    program = made.bundle.reference
+    inputs = random_inputs(made.bundle, 0)
+    for error, passes in ((0.0, True), (1e-3, False)):
+        (report,) = compare_results(program, inputs, [np.full(8, error, np.float32)], NumPyArrays(), 0.0)
+        assert (report.norm_error, report.passed) == (None, passes)
+        assert "norm" not in report.describe()

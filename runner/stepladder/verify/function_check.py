@@ -164,6 +164,7 @@ def _compare(
     numbers = got.reshape(reference.shape).astype(np.float64)
     report = CheckReport(check, True, got.size, reference=name)
     limit: float | np.ndarray = 0.0
+    norms: tuple[float, float] | None = None  # of the errors, and the most they may be
     element = next(item for item in BUFFER_TYPES.values() if item.dtype == got.dtype)
     is_fp8 = element.name in FP8_TYPES
     near = on_host(rounded.whole(value)) if not element.is_integer or rounded.has_floats else reference
@@ -174,6 +175,7 @@ def _compare(
     )
     is_number = np.isfinite(numbers) & np.isfinite(reference)
     expected, actual = (np.where(is_number, values, 0) for values in (reference, numbers))
+    size = _mean(expected)
     errors = np.where(is_same, 0.0, np.where(is_number, np.abs(actual - expected), np.inf))
     choice = distances(exact, rounded, value, got) if element.is_integer else None
     if choice is not None:  # of nearly equal values, either may be the extremum
@@ -184,20 +186,16 @@ def _compare(
         limit = _LARGEST * (float(typical.max(initial=0.0)) + extra * _mean(terms) + _SMALLEST)
     elif element.is_integer and np.any(near != reference):  # values halfway between integers were rounded
         errors = np.where(numbers == near, 0.0, errors)
-        typical, size = np.abs(near - reference), _mean(expected)
+        typical = np.abs(near - reference)
         is_few = np.count_nonzero(errors) <= np.count_nonzero(typical)
         limit = _LARGEST * float(typical.max()) if is_few else 0.0
-        report.norm_error, report.norm_tolerance = (
-            part / max(size, 1e-300) for part in (_mean(errors), _MEAN * _mean(typical))
-        )
+        norms = _mean(errors), _MEAN * _mean(typical)
     elif not element.is_integer:
         typical = np.abs(np.where(is_number & np.isfinite(near), near, expected) - expected)
-        size = _mean(expected)
         allowed, limit = _limits(typical, size, extra, element.unit_roundoff)
         if is_fp8:  # a large value may be rounded to its neighbour
             limit = limit + 2 * element.unit_roundoff * np.abs(expected)
-        report.norm_error = _mean(errors) / max(size, 1e-300)
-        report.norm_tolerance = (_MEAN * _mean(typical) + allowed) / max(size, 1e-300)
+        norms = _mean(errors), _MEAN * _mean(typical) + allowed
         report.max_error_over_tolerance = float((errors / limit).max(initial=0.0))
     wrong = errors > limit
     report.mismatches = int(wrong.sum())
@@ -207,7 +205,9 @@ def _compare(
         place = tuple(int(index) for index in np.argwhere(wrong)[0])
         report.first_mismatch = place
         report.got, report.expected = str(numbers[place]), str(reference[place])
-    is_far = report.norm_error is not None and not report.norm_error <= (report.norm_tolerance or 0.0)
+    if norms is not None and size:
+        report.norm_error, report.norm_tolerance = (norm / size for norm in norms)
+    is_far = norms is not None and not norms[0] <= norms[1]
     report.passed = not report.mismatches and not is_far
     return report
 

@@ -20,7 +20,8 @@ class CheckReport:
         got, expected: there, as text (they may be NaN).
         max_error: largest absolute error.
         max_error_over_tolerance: largest error in units of its element's tolerance; at most 1 in a check that passes.
-        norm_error, norm_tolerance: Frobenius norm of the error over that of the reference, and its bound.
+        norm_error, norm_tolerance: Frobenius norm of the error over that of the reference, and its bound; None of a
+            reference that is zero.
         reference: what computed the reference.
         unknown: number of elements that nothing is known of, as their values can leave their type: not compared.
         uncompared: the result of which no element could be compared, so that the check fails; empty if there is none.
