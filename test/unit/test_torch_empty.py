@@ -53,3 +53,18 @@ def test_ops_that_are_not_lowered_are_named(torch: ModuleType, form: Callable[..
     pytest.importorskip("torch.ao.quantization.fx._decomposed")
     with pytest.raises(stepladder.StepladderError, match=rf"the module has '{name}', which torch-mlir does not lower"):
         stepladder.compile(lambda x: form(torch, x), [torch.ones(4)], device="emulator", target="sm_90a")
+
+
+def test_random_numbers_are_no_constants(torch: ModuleType) -> None:
+    """Also one number, of the shape of a constant tensor."""
+    from stepladder.api.torch_constants import fold_constants
+
+    class Noise(torch.nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x + torch.rand_like(torch.zeros(1)) * (torch.ones(3) * 2)
+
+    program = torch.export.export(Noise(), (torch.zeros(3),)).run_decompositions()
+    fold_constants(program)
+    (noise,) = [node for node in program.graph.nodes if node.target == torch.ops.aten.rand_like.default]
+    (twos,) = [node for node in program.graph.nodes if node.args == ([3], 2.0)]
+    assert noise.users and twos.users

@@ -27,6 +27,7 @@ _ABOVE = (arith.CmpIPredicate.ule, arith.CmpIPredicate.sle)
 _BELOW = (arith.CmpIPredicate.uge, arith.CmpIPredicate.sge)
 _SIGNED = (arith.CmpIPredicate.sle, arith.CmpIPredicate.sge)
 _LOWEST = float("-inf")
+_LEAST_FACTOR = 2.0**-20  # of scores that the exponential may take
 _POSITION_BITS = 32  # at least, of integers that indices are compared as
 
 
@@ -181,7 +182,8 @@ def _last_product(attention: Attention) -> _Product | None:
     """Returns the multiplication of scores by a constant that only masks of minus infinity follow.
 
     The factor of the maxima and differences of logits may then be one of the exponents. It is positive, so that the
-    maximum is that of the same score, and at most 1, so that products are finite where the logits are.
+    maximum is that of the same score, and at most 1, so that products are finite where the logits are. With a much
+    smaller one, scores near the largest number could have equal weights.
     """
     tensor = origin(attention.logits, TENSOR_VIEWS)
     while tensor != attention.scores:
@@ -212,7 +214,7 @@ def _constant_product(op: ir.Operation) -> _Product | None:
         return None
     for value, other in (op.operands, reversed(list(op.operands))):
         number = constant_number(other)
-        if number is not None and 0 < number.value <= 1:
+        if number is not None and _LEAST_FACTOR <= number.value <= 1:
             return _Product(op, value, number.value)
     return None
 
