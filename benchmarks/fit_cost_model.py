@@ -47,6 +47,8 @@ PATTERNS = (
     "wmma_sizes*.json",
     "model_*.json",
     "forms_batches*.json",
+    "forms_outer*.json",
+    "forms_tall*.json",
     "default_*.json",
 )
 SEED = 20261121

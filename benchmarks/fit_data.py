@@ -68,6 +68,10 @@ class Group:
             "early_weights": False,
             "min_blocks_per_sm": 1,
             "kept_weights": 0,
+            "fast_accum": True,
+            "split_f32": "kernels",
+            "stagger": 0,
+            "target": "sm_90a",
         }
         for kernel in kernels:
             missing = sorted(names - set(kernel.knobs) - set(defaults))

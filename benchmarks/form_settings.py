@@ -15,8 +15,10 @@ two; `suspects`, drawn forms of the kinds that were slow in `seen`, with their d
 that differ; `launches`, the first settings for batches that L2 holds, each with dependent launch and by itself;
 `batches`, drawn batches of any bytes whose matmuls have matrices of their own, with settings as of `seen`;
 `triggers`, the first settings for these, each with both launch triggers; `any`, drawn forms of all kinds, with settings
-as of `seen`; and `added`, drawn products to which a matrix is added, with the first settings for each number of buffers
-of the epilogue.
+as of `seen`; `added`, drawn products to which a matrix is added, with the first settings for each number of buffers of
+the epilogue; `tall`, drawn products with many rows or columns, few of the others and a short k, with settings as of
+`seen`; and `outer`, drawn products with a short k whose C is larger than the L2 cache, with the first settings of tiles
+for each number of buffers and for several orders of tiles.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 from common import main_of_parts, run, write_result
-from draw import MAX_BYTES, MAX_OPERATIONS
+from draw import MAX_BYTES, MAX_OPERATIONS, log_uniform
 from drawn_forms import BURST, build_form, measure, microseconds_of, payload
 from duel import header
 from forms import KINDS, MAX, MAX_OF_BATCH, Form, draw, sized
@@ -95,6 +97,12 @@ _ANY_SEED, _DRAWN_ANY, _ANY = 20271129, 400, 110
 # Of `added`: how many problems, of how many drawn ones; buffers of the epilogue, and settings with each.
 _ADDED_SEED, _DRAWN_ADDED, _ADDED = 20271130, 1200, 36
 _BUFFERS, _OF_BUFFERS = (1, 2, 3, 4), 2
+# Of `tall` and `outer`: how many problems, ranges of their sizes, and the bytes of C of `outer`.
+_TALL_SEED, _TALL, _LONG_SIDE, _SHORT_SIDE, _SHORT_K = 20271201, 36, (4096, 131072), (16, 512), (48, 800)
+_OUTER_SEED, _OUTER, _SIDES, _OUTER_K, _C_BYTES = 20271202, 14, (1024, 131072), (16, 256), (7e7, 1.6e9)
+_OUTER_BUFFERS, _ORDERS, _OF_OUTER, _CANDIDATES, _AREA = (1, 2, 4), (1, 4, 16), 14, 4000, 2**14
+_KIND_OF_OUTER = ("block_m", "block_n", "schedule", "swap_operands", "cluster_m", "cluster_n")
+_LAYOUTS = ("mk,kn->mn", "mk,nk->mn", "km,kn->mn", "km,nk->mn")
 # Settings of a problem, how many of them may have a form of kernel or a tile, and how much longer than the first they
 # are predicted to take at most.
 _SETTINGS, _OF_A_FORM, _OF_A_TILE, _LONGEST = 10, 2, 3, 1.45
@@ -169,6 +177,50 @@ def _added() -> Iterator[tuple[Form, Knobs]]:
         for buffers in _BUFFERS:
             for candidate in _ranked(form, _OF_BUFFERS, epilogue="tma", epilogue_stages=buffers):
                 yield form, {**candidate.knobs, "epilogue": "tma", "epilogue_stages": buffers}
+
+
+def draw_tall() -> list[Form]:
+    """Returns the problems of `tall`."""
+    rng = random.Random(_TALL_SEED)
+    forms: list[Form] = []
+    while len(forms) < _TALL:
+        sides = [log_uniform(rng, *_LONG_SIDE, 8), log_uniform(rng, *_SHORT_SIDE, 8)]
+        rng.shuffle(sides)
+        sizes = {"m": sides[0], "n": sides[1], "k": log_uniform(rng, *_SHORT_K, 8)}
+        form = Form("transposed", _LAYOUTS[len(forms) % len(_LAYOUTS)], sizes)
+        if form.bytes <= MAX_BYTES / 8:
+            forms.append(form)
+    return forms
+
+
+def _tall() -> Iterator[tuple[Form, Knobs]]:
+    yield from _various(draw_tall())
+
+
+def draw_outer() -> list[Form]:
+    """Returns the problems of `outer`."""
+    rng = random.Random(_OUTER_SEED)
+    forms: list[Form] = []
+    while len(forms) < _OUTER:
+        m, n = log_uniform(rng, *_SIDES, 8), log_uniform(rng, *_SIDES, 8)
+        form = Form(
+            "transposed", _LAYOUTS[len(forms) % len(_LAYOUTS)], {"m": m, "n": n, "k": log_uniform(rng, *_OUTER_K, 8)}
+        )
+        if _C_BYTES[0] <= 2 * m * n <= _C_BYTES[1]:
+            forms.append(form)
+    return forms
+
+
+def _outer() -> Iterator[tuple[Form, Knobs]]:
+    rng = random.Random(_OUTER_SEED)
+    for form in draw_outer():
+        candidates = _ranked(form, _CANDIDATES)
+        near = [one.knobs for one in candidates if one.with_margin < _LONGEST * candidates[0].with_margin]
+        near = [knobs for knobs in near if knobs["block_m"] * knobs["block_n"] >= _AREA]
+        by_kind = {tuple(knobs.get(name) for name in _KIND_OF_OUTER): knobs for knobs in near}
+        for kind in rng.sample(sorted(by_kind, key=str), min(_OF_OUTER, len(by_kind))):
+            buffers, order = rng.choice(_OUTER_BUFFERS), rng.choice(_ORDERS)
+            yield form, {**by_kind[kind], "epilogue": "tma", "epilogue_stages": buffers, "raster_group": order}
 
 
 def _various(forms: Sequence[Form]) -> Iterator[tuple[Form, Knobs]]:
@@ -267,6 +319,8 @@ PARTS = {
     "triggers": _triggers,
     "any": _any,
     "added": _added,
+    "tall": _tall,
+    "outer": _outer,
 }
 
 

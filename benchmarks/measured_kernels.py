@@ -115,13 +115,18 @@ def _of_table(source: str, data: dict[str, Any]) -> Iterator[Kernel]:
         yield Kernel(source, problem, data["pipeline"], (), data["knobs"] | cells, shared, *times)
 
 
+# Parts of `form_settings.py` whose problems are products or batches of these, without elementwise ops.
+_PARTS = ("batches", "tall", "outer")
+
+
 def _of_forms(source: str, data: dict[str, Any]) -> Iterator[Kernel]:
-    """Returns the kernels of a result of `form_settings.py` whose problems are batches of matrices of their own."""
+    """Returns the kernels of a result of `form_settings.py` whose problems are products, or batches of matrices of
+    their own."""
     for measured in data["problems"]:
         a, b = measured["spec"].split("->")[0].split(",")
         problem = {
             **{name: measured["sizes"][name] for name in "mnk"},
-            "batch": measured["sizes"]["b"],
+            "batch": measured["sizes"].get("b"),
             "a_type": "f16",
             "b_type": "f16",
             "acc_type": "f32",
@@ -131,6 +136,8 @@ def _of_forms(source: str, data: dict[str, Any]) -> Iterator[Kernel]:
             "b_layout": "column" if b[-1] == "k" else "row",
         }
         for kernel in measured["settings"]:
+            if "prefetch_steps" in kernel["knobs"]:
+                continue  # it loads weights early
             microseconds = kernel["microseconds"]
             yield Kernel(source, problem, "wgmma", (), kernel["knobs"], 0, microseconds, microseconds * kernel["ratio"])
 
@@ -142,7 +149,7 @@ def kernels_of(path: Path) -> list[Kernel]:
         path: of the file.
     """
     data = json.loads(path.read_text())
-    if data.get("part") == "batches":
+    if data.get("part") in _PARTS:
         return list(_of_forms(path.stem, data))
     if "rows" in data:
         return list(_of_table(path.stem, data))

@@ -69,6 +69,9 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "l2_misses": Constant(
             0.2, 1.2, "rate at which they read other tiles where L2 does not hold the operands, as a fraction"
         ),
+        "crowd": Constant(
+            0.0, 0.2, "ns of a row that begins within a sector of L2, for each cluster that loads it at the same time"
+        ),
         "latency": Constant(0.2, 1.2, "us from the request of a tile to its arrival, from L2"),
         "memory_latency": Constant(0.6, 2.5, "us from the request of a tile to its arrival, from HBM"),
         "split_loads": Constant(
@@ -82,6 +85,20 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "hbm": Constant(0.65, 0.95, "rate of HBM, as a fraction of its peak"),
         "hbm_cluster": Constant(
             0.0, 0.3, "part by which the rate of HBM is higher where blocks of a cluster read side by side"
+        ),
+        "hbm_store": Constant(
+            1.0, 2.0, "time of a byte of C that HBM stores, as a multiple of that of a byte that it reads"
+        ),
+        "hbm_odd_store": Constant(
+            0.0, 2.0, "further part of this time where rows of C begin within sectors of the L2 cache"
+        ),
+        "hbm_store_rows": Constant(
+            0.0,
+            0.3,
+            "further part of this time for every doubling of the rows of C, beyond 64, that are stored at once",
+        ),
+        "hbm_alternating_store": Constant(
+            0.0, 1.0, "further part of this time where two warpgroups take turns to store"
         ),
         "hbm_halves": Constant(
             0.0, 2.0, "part by which HBM takes longer for tiles that both halves of the L2 cache read from it"

@@ -6,12 +6,15 @@ import numpy as np
 
 from stepladder.pipeline.cost_model.columns import Array, Columns
 from stepladder.pipeline.cost_model.gpu import Gpu
+from stepladder.pipeline.cost_model.loading import has_odd_rows
 from stepladder.pipeline.cost_model.terms import (
     INSTRUCTION_ROWS,
     LINE_BYTES,
     Size,
+    Tiles,
     ceil_divide,
     join,
+    stored_rows,
     widest_box,
 )
 
@@ -36,7 +39,10 @@ _ELEMENT, _LOADED_ELEMENT, _LOADED_AT_ONCE = 0.005, 0.065, 4
 _TRANSPOSED_ELEMENT, _ROW_ELEMENT, _EARLY_LOADS = 0.016, 0.018, 0.3
 # Splits of a tile in global memory for which no block waits longer than for its own.
 _OVERLAPPED_SPLITS = 12
-# Rows of a tile above which few stages fit beside the buffers of its epilogue.
+# Exponent by which stores of narrow boxes take longer than those of whole lines: L2 joins a part of them. By the mean
+# errors of docs/results/model_208_columns.json and of the other measured kernels.
+_NARROW_BOXES = 0.5
+# Rows of a warpgroup above which few stages fit beside the buffers of its epilogue.
 _TALL_TILE_ROWS = 192
 # The fraction that an epilogue takes longer with one stage, which waits for its store before the next box. By the mean
 # errors of docs/results/model_boxes_*.json with one stage and with two.
@@ -120,12 +126,10 @@ def epilogue_time(
     bytes_ = bytes_ / knobs.floats("split_k", 1)
     elements = writes_elements(knobs, size)
     rate = constants["store"] * _store_rate(knobs, size) * np.where(elements, constants["column_store"], 1)
-    tall = np.where(knobs.floats("block_m") > _TALL_TILE_ROWS, constants["store_tall"], 1.0)
+    tall = np.where(knobs.floats("block_m") / writers > _TALL_TILE_ROWS, constants["store_tall"], 1.0)
     waits = np.where(by_tma & (knobs.floats("epilogue_stages", 2) < 2), 1 + _SINGLE_BUFFER_SLOWDOWN, 1.0)
-    # A box of a transposed C has 64 rows of the tile.
-    columns = np.asarray(float(INSTRUCTION_ROWS)) if size.c_layout == "column" else knobs.floats("block_n")
-    row_bytes = columns * size.out_bytes
-    lines = bytes_ * np.where(by_tma, np.maximum(1.0, LINE_BYTES / widest_box(row_bytes)), 1.0)
+    row_bytes = _row_bytes(knobs, size)
+    lines = bytes_ * np.maximum(1.0, LINE_BYTES / stored_row_bytes(knobs, size)) ** _NARROW_BOXES
     lines = lines * np.where(elements, constants["column_write"], 1.0)
     lines = lines * np.where(by_rows, 1 + _PARTIAL_LINES * LINE_BYTES / row_bytes, 1.0)
     together = lines * (at_once / gpu.multiprocessors) / (constants["store_together"] * 10)
@@ -135,6 +139,49 @@ def epilogue_time(
         is_pair & (by_tma | by_rows), outside * knobs.floats("block_n") / writers * _PAIR_ELEMENT_NS, 0.0
     )
     return constants["tile"] + (join(bytes_ / writers / rate * waits * tall, together) + contention + pair_time) * 1e-3
+
+
+def _row_bytes(knobs: Columns, size: Size) -> Array:
+    """Returns the bytes of a row of a tile in C; a box of a transposed C has 64 rows of the tile.
+
+    Args:
+        knobs: with the tile.
+        size: of the product, with the layout of C.
+    """
+    columns = np.asarray(float(INSTRUCTION_ROWS)) if size.c_layout == "column" else knobs.floats("block_n")
+    return columns * size.out_bytes
+
+
+def stored_row_bytes(knobs: Columns, size: Size) -> Array:
+    """Returns the bytes of a row of C that are stored together: those of a box of TMA, or a line of L2.
+
+    Args:
+        knobs: with the tile and the epilogue.
+        size: of the product, with the layout of C.
+    """
+    by_tma = knobs.equals("epilogue", "tma", "registers")
+    return np.where(by_tma, widest_box(_row_bytes(knobs, size)), float(LINE_BYTES))
+
+
+def store_excess(knobs: Columns, size: Size, tiles: Tiles, at_once: Array, constants: dict[str, float]) -> Array:
+    """Returns by how much more time HBM takes to store C than to read as many bytes, as a multiple of the latter.
+
+    Boxes of rows that begin within sectors of the L2 cache write two sectors of a row in part. Stores to many rows at
+    once are further apart in memory, and so are those of warpgroups that take turns. Source: fitted, docs/results/forms_outer.json.
+
+    Args:
+        knobs: with the tile, the epilogue and the order of blocks.
+        size: of the product, with the layout of C.
+        tiles: that blocks compute.
+        at_once: blocks that run at once.
+        constants: fitted, of kernels on wgmma.
+    """
+    pitch = size.m if size.c_layout == "column" else size.n
+    halves = has_odd_rows(pitch, size.out_bytes) * LINE_BYTES / stored_row_bytes(knobs, size)
+    doublings = np.log2(np.maximum(stored_rows(tiles, knobs, at_once, size) / INSTRUCTION_ROWS, 1.0))
+    excess = constants["hbm_store"] - 1 + constants["hbm_odd_store"] * halves
+    alternating = constants["hbm_alternating_store"] * knobs.equals("schedule", "pingpong", "cooperative")
+    return excess + constants["hbm_store_rows"] * doublings + alternating
 
 
 def elementwise_time(knobs: Columns, size: Size) -> Array:

@@ -187,3 +187,17 @@ def l2_step(
         port = port + bytes_ * gpu_share / constants["l2"]
         total = total + part_of_gpu * np.where(is_alone, lines / constants["l2_alone"], bytes_ * together)
     return gpu.microseconds(join(port, total) / gpu.l2_bytes_per_clock)
+
+
+def crowded_step(parts: list[Loads], shared: list[Array], readers: tuple[Array, Array], rate: float) -> Array:
+    """Returns the least time of a k step whose tiles many clusters load at once from the same lines of the L2 cache,
+    where rows begin within sectors. Source: measured, docs/results/forms_tall.json.
+
+    Args:
+        parts: what a block loads of each operand.
+        shared: blocks of a cluster that share each.
+        readers: clusters that load a tile of each at once.
+        rate: ns for a row of a box and a reader.
+    """
+    rows = sum(part.rows / blocks * count * part.is_odd for part, blocks, count in zip(parts, shared, readers))
+    return np.asarray(rate * 1e-3 * rows)

@@ -209,6 +209,36 @@ def readers_of(tiles: Tiles, knobs: Columns) -> tuple[Array, Array]:
     return tiles.columns / knobs.floats("cluster_n", 1), tiles.rows / knobs.floats("cluster_m", 1)
 
 
+def readers_at_once(tiles: Tiles, knobs: Columns, at_once: Array) -> tuple[Array, Array]:
+    """Returns how many clusters that run at once read a tile of A and of B.
+
+    Args:
+        tiles: that blocks compute.
+        knobs: with the cluster and the order of blocks.
+        at_once: blocks that run at once.
+    """
+    cluster_m, cluster_n = knobs.floats("cluster_m", 1), knobs.floats("cluster_n", 1)
+    rows = np.minimum(knobs.floats("raster_group", 1) * cluster_m, tiles.rows)
+    columns = np.minimum(ceil_divide(at_once, rows), tiles.columns)
+    rows = np.minimum(np.maximum(rows, at_once / columns), tiles.rows)
+    return np.maximum(columns / cluster_n, 1.0), np.maximum(rows / cluster_m, 1.0)
+
+
+def stored_rows(tiles: Tiles, knobs: Columns, at_once: Array, size: Size) -> Array:
+    """Returns how many rows of C, as they lie in memory, the blocks that run at once store to.
+
+    Args:
+        tiles: that blocks compute.
+        knobs: with the tile, the cluster and the order of blocks.
+        at_once: blocks that run at once.
+        size: of the product, with the layout of C.
+    """
+    of_a, of_b = readers_at_once(tiles, knobs, at_once)
+    if size.c_layout == "column":
+        return np.minimum(of_a * knobs.floats("cluster_n", 1) * tiles.mean_columns, size.n)
+    return np.minimum(of_b * knobs.floats("cluster_m", 1) * tiles.mean_rows, size.m)
+
+
 def in_both_halves(readers: Number) -> Number:
     """Returns which part of a tile is in the second half of the L2 cache too, each being before half of the
     multiprocessors, where so many clusters read it that are anywhere.
@@ -289,7 +319,12 @@ def memory_bytes(
     columns = np.minimum(ceil_divide(at_once, rows), tiles.columns)
     waves = ceil_divide(tiles.count, rows * columns)
     wave = (rows * tiles.mean_rows * size.a_bytes + columns * tiles.mean_columns * size.in_bytes) * size.k
-    too_large = np.clip(size.matmul_bytes / (gpu.l2_bytes * cached_fraction) - 1.0, 0.0, 1.0)
+    # Between two reads of a tile of B, the blocks of a group of rows read all of B, and write their rows of C.
+    between = size.n * size.k * size.in_bytes + rows * tiles.mean_rows * (
+        size.k * size.a_bytes + size.n * size.out_bytes
+    )
+    reach = np.maximum(size.matmul_bytes, between)
+    too_large = np.clip(reach / (gpu.l2_bytes * cached_fraction) - 1.0, 0.0, 1.0)
     of_a, of_b = (1 + both_halves * in_both_halves(count) for count in readers_of(tiles, knobs))
     a = size.a_matrices * size.m * size.a_bytes * of_a
     b = size.products * size.b_matrices * size.n * size.in_bytes * of_b

@@ -10,7 +10,13 @@ import numpy as np
 
 from stepladder.pipeline.cost_model import batches
 from stepladder.pipeline.cost_model.columns import Array, Columns
-from stepladder.pipeline.cost_model.epilogues import elementwise_time, epilogue_time, reduction_time, writes_elements
+from stepladder.pipeline.cost_model.epilogues import (
+    elementwise_time,
+    epilogue_time,
+    reduction_time,
+    store_excess,
+    writes_elements,
+)
 from stepladder.pipeline.cost_model.gpu import Gpu
 from stepladder.pipeline.cost_model.preparation import preparing_time, repacking_time
 from stepladder.pipeline.cost_model.terms import (
@@ -52,6 +58,8 @@ def _hbm_of(launch: Launch) -> Array:
     in_memory = (launch.splits > 1) & knobs.equals("split_k_workspace", "memory", "cluster")
     partial = np.where(in_memory, size.stored_bytes / size.out_bytes * launch.splits * _PARTIAL_BYTES, 0.0)
     traffic = traffic + constants["hbm_partial"] * partial * launch.absent
+    excess = store_excess(knobs, size, launch.tiles, launch.at_once, constants)
+    traffic = traffic + excess * size.stored_bytes * launch.absent
     side_by_side = 1 + constants["hbm_cluster"] * (1 - 1 / launch.cluster)
     rate = gpu.hbm_bytes_per_us * constants["hbm"] * side_by_side
     return traffic / rate * (1 + constants["hbm_idle"] * launch.idle)

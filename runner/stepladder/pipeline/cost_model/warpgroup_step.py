@@ -14,12 +14,13 @@ from stepladder.pipeline.cost_model import batches
 from stepladder.pipeline.cost_model.columns import Array
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
-from stepladder.pipeline.cost_model.loading import Loads, are_neighbours, fill_step, l2_step, loads
+from stepladder.pipeline.cost_model.loading import Loads, are_neighbours, crowded_step, fill_step, l2_step, loads
 from stepladder.pipeline.cost_model.preparation import register_step, split_step
 from stepladder.pipeline.cost_model.terms import (
     INSTRUCTION_ROWS,
     Size,
     join,
+    readers_at_once,
 )
 from stepladder.pipeline.cost_model.warpgroup_launch import Launch
 
@@ -128,7 +129,9 @@ class Step:
         only = [size.n <= launch.block_n * launch.cluster_n, size.m <= launch.block_m * launch.cluster_m]
         l2 = l2_step(parts, clusters, only, launch.at_once, launch.absent, gpu, constants)
         requests = batches.request_step(parts, clusters, launch.absent, size, gpu) * launch.sharing
-        self.l2 = np.maximum(l2 * scatter * spread, requests)
+        readers = readers_at_once(launch.tiles, knobs, launch.at_once)
+        crowded = crowded_step(parts, clusters, readers, constants["crowd"])
+        self.l2 = np.maximum(np.maximum(l2 * scatter * spread, requests), crowded)
         # The loads of the first stages are issued at once: the prologue waits for them.
         stages = knobs.floats("stages", 1)
         all_steps = launch.rounds * launch.steps
