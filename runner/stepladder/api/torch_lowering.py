@@ -16,6 +16,7 @@ from torch.export.passes import move_to_device_pass  # pyright: ignore[reportMis
 from stepladder.api.decompositions.branches import Selected, has_branches
 from stepladder.api.decompositions.complex_tensors import Reals, is_complex
 from stepladder.api.decompositions.extrema import keep_nan
+from stepladder.api.decompositions.grouped_products import table as grouped_products
 from stepladder.api.decompositions.table import TABLE
 from stepladder.api.errors import ArgumentError
 from stepladder.api.torch_constants import fold_constants
@@ -98,7 +99,7 @@ def exported(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:  #
         _check_derivatives(program)
         # Ops name the GPU that they are traced on, and PyTorch has kernels of its own for it; torch-mlir knows neither.
         program = move_to_device_pass(program, "cpu")
-        return program.run_decompositions({**fx.get_decomposition_table(), **TABLE})
+        return program.run_decompositions({**fx.get_decomposition_table(), **TABLE, **grouped_products()})
 
     program = _refusing(lambda: traced(module, values), [])
     if any(is_complex(node.meta.get("val")) for node in program.graph.nodes):
