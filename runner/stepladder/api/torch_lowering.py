@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import importlib
 import re
+import traceback
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
@@ -180,7 +182,9 @@ def _refusing(work: Callable[[], Any], diagnostics: Sequence[str]) -> Any:  # no
     except AssertionError as error:
         guard = first_line(error).removeprefix("Guard failed: ")
         if guard == first_line(error):
-            raise
+            if "torch" not in Path(traceback.extract_tb(error.__traceback__)[-1].filename).parts:
+                raise
+            raise _not_exported(guard) from error
         raise ArgumentError(f"the inputs have shapes that the module was exported without: not {guard}") from error
     except Exception as error:  # of torch.export and torch-mlir, of many kinds
         names = dict.fromkeys(name for text in diagnostics for name in _NOT_LOWERED.findall(text))
@@ -198,7 +202,12 @@ def _refusing(work: Callable[[], Any], diagnostics: Sequence[str]) -> Any:  # no
             raise StepladderError(
                 "the module makes a tensor that torch.export does not trace, as torch.autograd.grad of a layer may"
             ) from error
-        raise StepladderError(f"the module is not lowered by torch.export and torch-mlir: {message}") from error
+        raise _not_exported(message) from error
+
+
+def _not_exported(message: str) -> StepladderError:
+    """Returns the refusal of a module that PyTorch or torch-mlir fails on."""
+    return StepladderError(f"the module is not lowered by torch.export and torch-mlir: {message}")
 
 
 def _unlowered(names: Iterable[str]) -> StepladderError:
