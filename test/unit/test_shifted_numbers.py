@@ -22,7 +22,8 @@ def test_a_value_is_visited_once(name: str, offset: int | None) -> None:
     body = "\n".join(f"    %{number} = {op}" for number, op in enumerate(ops))
     text = f"""func.func @f(%a: tensor<4x{source}>, %e: tensor<4x{result}>) -> tensor<4x{result}> {{
   %c5 = arith.constant 5 : i32
-  %r = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}}
+  %r = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]}}
       ins(%a : tensor<4x{source}>) outs(%e : tensor<4x{result}>) {{
   ^bb0(%x: {source}, %o: {result}):
 {body}

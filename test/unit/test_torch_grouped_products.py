@@ -42,9 +42,7 @@ def _products(torch: ModuleType, x: Tensor, y: Tensor, ends: Tensor) -> Tensor:
         ((8, 16), (16, 8), [0, 5, 16]),
     ],
 )
-def test_grouped_products(
-    torch: ModuleType, first: tuple[int, ...], second: tuple[int, ...], ends: list[int]
-) -> None:
+def test_grouped_products(torch: ModuleType, first: tuple[int, ...], second: tuple[int, ...], ends: list[int]) -> None:
     """An infinite element is in the products of its own group only."""
 
     class Layer(torch.nn.Module):
