@@ -21,6 +21,7 @@ from stepladder.api.decompositions.extrema import keep_nan
 from stepladder.api.decompositions.grouped_products import table as grouped_products
 from stepladder.api.decompositions.table import TABLE
 from stepladder.api.errors import ArgumentError
+from stepladder.api.torch_aliases import read_inputs
 from stepladder.api.torch_constants import fold_constants
 from stepladder.api.torch_empty import fold_empty
 from stepladder.api.torch_single_ops import not_lowered
@@ -96,8 +97,10 @@ def exported(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:  #
 
     def traced(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:  # noqa: ANN401
         program = torch.export.export(module, tuple(values), strict=False)
+        read_inputs(program, values)
         if has_branches(program):
             program = torch.export.export(Selected(program.module()), tuple(values), strict=False)
+            read_inputs(program, values)
         _check_derivatives(program)
         # Ops name the GPU that they are traced on, and PyTorch has kernels of its own for it; torch-mlir knows neither.
         program = move_to_device_pass(program, "cpu")
