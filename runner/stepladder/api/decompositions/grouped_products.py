@@ -12,6 +12,8 @@ from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
+_aten = torch.ops.aten
+
 
 def _groups(ends: torch.Tensor, count: int) -> torch.Tensor:
     """Returns the group of each position; that of positions behind the last one is the number of groups.
@@ -44,7 +46,7 @@ def _parts(x: torch.Tensor, y: torch.Tensor, ends: torch.Tensor) -> torch.Tensor
     return torch.bmm(torch.where(is_in[:, None], x, 0), torch.where(is_in[:, :, None], y, 0))
 
 
-def _grouped_product(
+def _grouped_mm(
     x: torch.Tensor,
     y: torch.Tensor,
     offs: torch.Tensor | None = None,
@@ -71,7 +73,7 @@ def _gradients(
 def table() -> dict[Any, Callable[..., Any]]:
     """Returns ops, and functions of their arguments that return the same; those of `transformers` if it is loaded,
     which it has for types and versions of PyTorch without `grouped_mm`."""
-    result: dict[Any, Callable[..., Any]] = {torch.ops.aten._grouped_mm.default: _grouped_product}
+    result: dict[Any, Callable[..., Any]] = {_aten._grouped_mm.default: _grouped_mm}
     for name, function in (("grouped_mm_fallback", _rows), ("grouped_mm_fallback_backward", _gradients)):
         op = getattr(torch.ops.transformers, name, None)
         if op is not None:
