@@ -65,7 +65,7 @@ def _written_nodes(program: Any) -> set[Any]:  # noqa: ANN401
         for number, argument in enumerate(schema.arguments):
             if argument.alias_info is None or not argument.alias_info.is_write:
                 continue
-            written = node.args[number] if number < len(node.args) else node.kwargs.get(argument.name)
+            written: Any = node.args[number] if number < len(node.args) else node.kwargs.get(argument.name)
             while isinstance(written, torch.fx.Node):
                 found.add(written)
                 written = written.args[0] if _is_view(written) else None
