@@ -15,6 +15,7 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch.export.passes import move_to_device_pass  # pyright: ignore[reportMissingImports]
 
+import stepladder
 from stepladder.api.decompositions.branches import Selected, has_branches
 from stepladder.api.decompositions.complex_tensors import Reals, is_complex
 from stepladder.api.decompositions.extrema import keep_nan
@@ -27,6 +28,7 @@ from stepladder.api.torch_empty import fold_empty
 from stepladder.api.torch_single_ops import not_lowered
 from stepladder.runtime.errors import StepladderError
 
+_PACKAGE = Path(stepladder.__file__).parent
 _AHEAD = " with the following diagnostics:"
 _NOT_LOWERED = re.compile(
     r"""failed to legalize operation 'torch\.(?:operator'.*?<\{name = "torch\.(?=\w+\.)|(?=aten\.))([\w.]+)"""
@@ -185,9 +187,10 @@ def _refusing(work: Callable[[], Any], diagnostics: Sequence[str]) -> Any:  # no
     except AssertionError as error:
         guard = first_line(error).removeprefix("Guard failed: ")
         if guard == first_line(error):
-            if "torch" not in Path(traceback.extract_tb(error.__traceback__)[-1].filename).parts:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            if Path(place.filename).is_relative_to(_PACKAGE):
                 raise
-            raise _not_exported(guard) from error
+            raise _not_exported(guard, error) from error
         raise ArgumentError(f"the inputs have shapes that the module was exported without: not {guard}") from error
     except Exception as error:  # of torch.export and torch-mlir, of many kinds
         names = dict.fromkeys(name for text in diagnostics for name in _NOT_LOWERED.findall(text))
@@ -205,12 +208,19 @@ def _refusing(work: Callable[[], Any], diagnostics: Sequence[str]) -> Any:  # no
             raise StepladderError(
                 "the module makes a tensor that torch.export does not trace, as torch.autograd.grad of a layer may"
             ) from error
-        raise _not_exported(message) from error
+        raise _not_exported(message, error) from error
 
 
-def _not_exported(message: str) -> StepladderError:
-    """Returns the refusal of a module that PyTorch or torch-mlir fails on."""
-    return StepladderError(f"the module is not lowered by torch.export and torch-mlir: {message}")
+def _not_exported(message: str, error: Exception) -> StepladderError:
+    """Returns the refusal of a module that fails when PyTorch traces it, with the line that does, or on which PyTorch
+    or torch-mlir fail."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    is_own = not {"torch", "torch_mlir"} & {*Path(place.filename).parts} and not place.filename.startswith("<")
+    is_of_user = is_own and not Path(place.filename).is_relative_to(_PACKAGE)
+    return StepladderError(
+        f"the module is not lowered by torch.export and torch-mlir: {message}",
+        location=f"{place.filename}:{place.lineno}" if is_of_user else None,
+    )
 
 
 def _unlowered(names: Iterable[str]) -> StepladderError:
