@@ -234,3 +234,63 @@ func.func @exported(%q: tensor<1x4x128x64xf16>, %k: tensor<1x4x256x64xf16>, %v: 
   } -> tensor<1x4x128x64xf16>
   return %y : tensor<1x4x128x64xf16>
 }
+
+// -----
+
+#all = affine_map<(h, t, s) -> (h, t, s)>
+#rows = affine_map<(h, t, s) -> (h, t)>
+#q = affine_map<(h, t, s, d) -> (t, h, d)>
+#k = affine_map<(h, t, s, d) -> (s, d)>
+#s = affine_map<(h, t, s, d) -> (h, t, s)>
+#v = affine_map<(h, t, d, s) -> (s, d)>
+#p = affine_map<(h, t, d, s) -> (h, t, s)>
+#o = affine_map<(h, t, d, s) -> (t, h, d)>
+
+// Scores with an assertion, which stays where its op is fused with its readers, and then has no result.
+// CHECK-LABEL: func.func @asserted(
+// CHECK: linalg.contract
+// CHECK: cf.assert
+// CHECK: linalg.contract
+// CHECK: return {{.*}} : tensor<128x4x64xf32>
+func.func @asserted(%q: tensor<128x4x64xf16>, %k: tensor<256x64xf16>, %v: tensor<256x64xf16>) -> tensor<128x4x64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %0 = tensor.empty() : tensor<4x128x256xf32>
+  %1 = linalg.fill ins(%zero : f32) outs(%0 : tensor<4x128x256xf32>) -> tensor<4x128x256xf32>
+  %scores = linalg.contract indexing_maps = [#q, #k, #s] ins(%q, %k : tensor<128x4x64xf16>, tensor<256x64xf16>)
+    outs(%1 : tensor<4x128x256xf32>) -> tensor<4x128x256xf32>
+  %numbers = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%scores : tensor<4x128x256xf32>) outs(%0 : tensor<4x128x256xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    %is = arith.cmpf ord, %x, %x : f32
+    cf.assert %is, "no number"
+    %l = arith.addf %x, %x : f32
+    linalg.yield %l : f32
+  } -> tensor<4x128x256xf32>
+  %logits = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%numbers : tensor<4x128x256xf32>) outs(%0 : tensor<4x128x256xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    %l = math.tanh %x : f32
+    linalg.yield %l : f32
+  } -> tensor<4x128x256xf32>
+  %2 = tensor.empty() : tensor<4x128xf32>
+  %lows = linalg.fill ins(%low : f32) outs(%2 : tensor<4x128xf32>) -> tensor<4x128xf32>
+  %max = linalg.generic {indexing_maps = [#all, #rows], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%logits : tensor<4x128x256xf32>) outs(%lows : tensor<4x128xf32>) {
+  ^bb0(%x: f32, %m: f32):
+    %new = arith.maximumf %x, %m : f32
+    linalg.yield %new : f32
+  } -> tensor<4x128xf32>
+  %powers = linalg.generic {indexing_maps = [#all, #rows, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%logits, %max : tensor<4x128x256xf32>, tensor<4x128xf32>) outs(%0 : tensor<4x128x256xf32>) {
+  ^bb0(%x: f32, %m: f32, %out: f32):
+    %d = arith.subf %x, %m : f32
+    %e = math.exp %d : f32
+    linalg.yield %e : f32
+  } -> tensor<4x128x256xf32>
+  %3 = tensor.empty() : tensor<128x4x64xf32>
+  %4 = linalg.fill ins(%zero : f32) outs(%3 : tensor<128x4x64xf32>) -> tensor<128x4x64xf32>
+  %values = linalg.contract indexing_maps = [#p, #v, #o] ins(%powers, %v : tensor<4x128x256xf32>, tensor<256x64xf16>)
+    outs(%4 : tensor<128x4x64xf32>) -> tensor<128x4x64xf32>
+  return %values : tensor<128x4x64xf32>
+}

@@ -176,3 +176,28 @@ func.func @turned(%x: tensor<2x3x8xf32>, %y: tensor<2x3x8xf32>) -> (tensor<3x2x8
   } -> tensor<3x2x8xf32>
   return %parts, %other : tensor<3x2x8xf32>, tensor<3x2x8xf32>
 }
+
+// -----
+
+// An op without results, the assertions of one that is fused with its reader, is no reduction of what it reads.
+// CHECK-LABEL: func.func @asserted(
+// CHECK-NOT: call
+// CHECK: return
+func.func @asserted(%x: tensor<36xi64>, %y: tensor<4x1xf32>) -> tensor<4x1xf32> {
+  %c0 = arith.constant 0 : i64
+  %0 = tensor.empty() : tensor<4x1xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%y : tensor<4x1xf32>) outs(%0 : tensor<4x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %2 = math.exp %in : f32
+    linalg.yield %2 : f32
+  } -> tensor<4x1xf32>
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, 0)>],
+      iterator_types = ["parallel", "parallel"]} ins(%x, %1 : tensor<36xi64>, tensor<4x1xf32>) {
+  ^bb0(%in: i64, %z: f32):
+    %2 = arith.cmpi sge, %in, %c0 : i64
+    cf.assert %2, "index must be larger or equal to 0"
+    linalg.yield
+  }
+  return %1 : tensor<4x1xf32>
+}

@@ -128,3 +128,29 @@ def test_what_is_written_for_the_caller_stays() -> None:
         "linalg.map": 1,
         "cf.assert": 1,
     }
+
+
+def test_unwritten_inputs_are_zeros() -> None:
+    """Elements of a tensor that nothing has written may be any; a kernel has no buffer for them."""
+    source = """#rows = affine_map<(i, j) -> (i, j)>
+func.func @f(%x: tensor<4x8xf32>) -> tensor<4xf32> {
+  %c0 = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<32xf32>
+  %r = tensor.empty() : tensor<4xf32>
+  %z = linalg.fill ins(%c0 : f32) outs(%r : tensor<4xf32>) -> tensor<4xf32>
+  %y = tensor.expand_shape %e [[0, 1]] output_shape [4, 8] : tensor<32xf32> into tensor<4x8xf32>
+  %s = linalg.generic {indexing_maps = [#rows, #rows, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "reduction"]} ins(%x, %y : tensor<4x8xf32>, tensor<4x8xf32>)
+      outs(%z : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %is = arith.cmpf ogt, %a, %c0 : f32
+    %p = arith.select %is, %a, %b : f32
+    %t = arith.addf %o, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<4xf32>
+  return %s : tensor<4xf32>
+}
+"""
+    x = np.arange(-16, 16, dtype=np.float32).reshape(4, 8)
+    got = stepladder.compile(source, device="emulator", target="sm_80")(x)
+    assert np.array_equal(got, np.maximum(x, 0).sum(1))

@@ -43,6 +43,22 @@ def test_a_module_is_compiled(torch: ModuleType) -> None:
         stepladder.compile(layer, [torch.randn(8, 3)], device=EMULATOR, target="sm_90a")
 
 
+@pytest.mark.parametrize("error", [ValueError, AssertionError])
+def test_a_module_that_fails_is_refused_with_its_line(torch: ModuleType, error: type[Exception]) -> None:
+    pytest.importorskip("torch_mlir.fx")
+
+    class Layer(torch.nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            if torch.compiler.is_exporting():
+                raise error("no mask")
+            return x
+
+    with pytest.raises(stepladder.StepladderError, match="no mask") as caught:
+        stepladder.compile(Layer(), [torch.ones(4)], device=EMULATOR, target="sm_90a")
+    assert caught.value.location is not None
+    assert caught.value.location.startswith(__file__)
+
+
 def test_parameters_are_the_weights_of_a_promise(torch: ModuleType) -> None:
     """A function reads parameters early, and inputs only where their examples are parameters."""
     pytest.importorskip("torch_mlir.fx")

@@ -7,22 +7,28 @@ from __future__ import annotations
 
 import importlib
 import re
+import traceback
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 from torch.export.passes import move_to_device_pass  # pyright: ignore[reportMissingImports]
 
+import stepladder
 from stepladder.api.decompositions.branches import Selected, has_branches
 from stepladder.api.decompositions.complex_tensors import Reals, is_complex
 from stepladder.api.decompositions.extrema import keep_nan
+from stepladder.api.decompositions.grouped_products import table as grouped_products
 from stepladder.api.decompositions.table import TABLE
 from stepladder.api.errors import ArgumentError
+from stepladder.api.torch_aliases import read_inputs
 from stepladder.api.torch_constants import fold_constants
 from stepladder.api.torch_empty import fold_empty
 from stepladder.api.torch_single_ops import not_lowered
 from stepladder.runtime.errors import StepladderError
 
+_PACKAGE = Path(stepladder.__file__).parent
 _AHEAD = " with the following diagnostics:"
 _NOT_LOWERED = re.compile(
     r"""failed to legalize operation 'torch\.(?:operator'.*?<\{name = "torch\.(?=\w+\.)|(?=aten\.))([\w.]+)"""
@@ -93,12 +99,14 @@ def exported(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:  #
 
     def traced(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:  # noqa: ANN401
         program = torch.export.export(module, tuple(values), strict=False)
+        read_inputs(program, values)
         if has_branches(program):
             program = torch.export.export(Selected(program.module()), tuple(values), strict=False)
+            read_inputs(program, values)
         _check_derivatives(program)
         # Ops name the GPU that they are traced on, and PyTorch has kernels of its own for it; torch-mlir knows neither.
         program = move_to_device_pass(program, "cpu")
-        return program.run_decompositions({**fx.get_decomposition_table(), **TABLE})
+        return program.run_decompositions({**fx.get_decomposition_table(), **TABLE, **grouped_products()})
 
     program = _refusing(lambda: traced(module, values), [])
     if any(is_complex(node.meta.get("val")) for node in program.graph.nodes):
@@ -179,7 +187,10 @@ def _refusing(work: Callable[[], Any], diagnostics: Sequence[str]) -> Any:  # no
     except AssertionError as error:
         guard = first_line(error).removeprefix("Guard failed: ")
         if guard == first_line(error):
-            raise
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            if Path(place.filename).is_relative_to(_PACKAGE):
+                raise
+            raise _not_exported(guard, error) from error
         raise ArgumentError(f"the inputs have shapes that the module was exported without: not {guard}") from error
     except Exception as error:  # of torch.export and torch-mlir, of many kinds
         names = dict.fromkeys(name for text in diagnostics for name in _NOT_LOWERED.findall(text))
@@ -197,7 +208,19 @@ def _refusing(work: Callable[[], Any], diagnostics: Sequence[str]) -> Any:  # no
             raise StepladderError(
                 "the module makes a tensor that torch.export does not trace, as torch.autograd.grad of a layer may"
             ) from error
-        raise StepladderError(f"the module is not lowered by torch.export and torch-mlir: {message}") from error
+        raise _not_exported(message, error) from error
+
+
+def _not_exported(message: str, error: Exception) -> StepladderError:
+    """Returns the refusal of a module that fails when PyTorch traces it, with the line that does, or on which PyTorch
+    or torch-mlir fail."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    is_own = not {"torch", "torch_mlir"} & {*Path(place.filename).parts} and not place.filename.startswith("<")
+    is_of_user = is_own and not Path(place.filename).is_relative_to(_PACKAGE)
+    return StepladderError(
+        f"the module is not lowered by torch.export and torch-mlir: {message}",
+        location=f"{place.filename}:{place.lineno}" if is_of_user else None,
+    )
 
 
 def _unlowered(names: Iterable[str]) -> StepladderError:

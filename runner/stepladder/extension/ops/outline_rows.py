@@ -117,7 +117,10 @@ class _Block:
 
 
 def _may_be_in_chain(op: RowOp) -> bool:
-    """Returns whether lanes can compute an op: of static shapes, whose body is of scalars and reads no other tensor."""
+    """Returns whether lanes can compute an op: of static shapes, whose body is of scalars and reads no other tensor. An
+    op without results has the assertions of one that is fused with its reader, which has them too."""
+    if not op.outputs:
+        return False
     types = [operand.type for operand in op.op.operands]
     if not all(isinstance(type_, ir.RankedTensorType) and type_.has_static_shape for type_ in types):
         return False

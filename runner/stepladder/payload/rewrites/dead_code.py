@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from stepladder.mlir.bindings import ir, passmanager
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, indexing_maps, loops_of
+from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import attributes_of, origin, producer, walk
 from stepladder.payload.reference_views import VIEWS
 
@@ -32,7 +33,8 @@ _PURE = ("memref.load", "memref.get_global", "bufferization.to_tensor", "linalg.
 
 def fold(function: ir.Operation) -> None:
     """Folds bodies of `linalg.generic` on tensors, by upstream's folds, whose results no longer depend on an operand
-    then, and leaves out operands that bodies do not read. Slices that linalg ops overwrite become empty tensors.
+    then, and leaves out operands that bodies do not read. Inputs that nothing has written are zeros, and slices that
+    linalg ops overwrite become empty tensors.
 
     Args:
         function: a function; it is changed where there are such ops.
@@ -43,11 +45,28 @@ def fold(function: ir.Operation) -> None:
         for inner in reversed(list(op.regions[0].blocks[0].operations)):
             if inner.operation.results and _is_pure(inner.operation) and not any(_uses(inner.operation)):
                 inner.operation.erase()
+        _define_elements(op)
         if any(inner.name in _FOLDING for inner in walk(op)):
             _fold_body(op)
         _leave_out_operands(op)
     for slice_ in walk(function, "tensor.extract_slice"):
         _overwrite_empty(slice_)
+
+
+def _define_elements(op: ir.Operation) -> None:
+    """Has a body read zeros instead of inputs that nothing has written: which elements they have is up to us, and a
+    kernel has no buffer for them."""
+    body = op.regions[0].blocks[0]
+    for operand, argument in zip(list(op.operands)[: len(op.operands) - len(op.results)], body.arguments):
+        source = producer(origin(operand, (*TENSOR_VIEWS, "tensor.extract_slice")))
+        is_number = isinstance(argument.type, (ir.FloatType, ir.IntegerType))
+        if source is None or source.name != "tensor.empty" or not is_number or not list(argument.uses):
+            continue
+        is_float = isinstance(argument.type, ir.FloatType)
+        zero = ir.FloatAttr.get(argument.type, 0.0) if is_float else ir.IntegerAttr.get(argument.type, 0)
+        with ir.InsertionPoint.at_block_begin(body), op.location:
+            constant = ir.Operation.create("arith.constant", [argument.type], attributes={"value": zero})
+        argument.replace_all_uses_with(constant.results[0])
 
 
 def _overwrite_empty(slice_: ir.Operation) -> None:

@@ -14,6 +14,8 @@ from stepladder.runtime.errors import StepladderError
 
 SUMS = "i32"  # the type in which products of i8 are summed
 _CASTS = ("arith.extsi", "arith.extui")
+# Ops of bodies that keep such elements what they are, or add to their offset.
+_SHIFTS = (*_CASTS, "arith.addi", "arith.subi")
 SIGN = -128  # of i8; exchanging this bit makes an integer from 0 to 255 one from -128 to 127
 
 
@@ -127,8 +129,17 @@ def _less_zero_point(
 
 def _reads(value: ir.Value, argument: ir.Value) -> bool:
     """Returns whether a value of a body depends on an argument of it."""
-    op = producer(value)
-    return value == argument or (op is not None and any(_reads(operand, argument) for operand in op.operands))
+    seen: set[ir.Value] = set()
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if value == argument:
+            return True
+        op = producer(value)
+        if op is not None and value not in seen:
+            waiting += op.operands
+        seen.add(value)
+    return False
 
 
 def number_of(value: ir.Value) -> Known:
@@ -193,15 +204,26 @@ def _constant(value: ir.Value) -> int | None:
     return number.value if isinstance(number, ir.IntegerAttr) else None
 
 
-def _scalar(value: ir.Value, known: Mapping[ir.Value, Known]) -> Known:
-    """Returns what a value of a body is, of which the arguments are known; None where it is something else."""
-    if value in known:
-        return known[value]
+def _scalar(value: ir.Value, known: dict[ir.Value, Known]) -> Known:
+    """Returns what a value of a body is, None where it is something else.
+
+    Args:
+        value: of the body.
+        known: what values of it are, with those of the arguments; other values are added, which several ops may read.
+    """
+    if value not in known:
+        known[value] = _computed(value, known)
+    return known[value]
+
+
+def _computed(value: ir.Value, known: dict[ir.Value, Known]) -> Known:
     op = producer(value)
     if op is None:
         return None
     if op.name == "arith.constant":
         return _constant(value)
+    if op.name not in _SHIFTS:
+        return None
     operands = [_scalar(operand, known) for operand in op.operands]
     match op.name, operands:
         case ("arith.extsi", (ShiftedNumber() | int() as inner,)):

@@ -265,8 +265,11 @@ def _order_scores(first: ir.Operation, second: ir.Operation) -> None:
     """
     *read, made = indexing_maps(first)
     shape = ir.RankedTensorType(first.results[0].type).shape
-    ops = _readers(first, second)
-    key = _reduced_axis(first, ops) if all(_is_of_loops(op, {first, *ops}) for op in ops) else None
+    readers = _readers(first, second)
+    if not all(_is_of_loops(op, {first, *readers}) for op in readers):
+        return
+    ops = in_order(readers)
+    key = _reduced_axis(first, ops)
     if key is None:
         return
     loops = axis_loops(made)
@@ -329,15 +332,16 @@ def _is_of_loops(op: ir.Operation, makers: set[ir.Operation]) -> bool:
 
 
 def _readers(first: ir.Operation, second: ir.Operation) -> list[ir.Operation]:
-    """Returns the ops that read a product, or what others compute from it, up to the second product, in order."""
+    """Returns the ops that read a product, or what others compute from it, up to the second product: those in
+    bodies too, and those without results."""
     found: dict[ir.Operation, None] = {}
-    pending = [first]
+    pending = list(first.results)
     while pending:
-        for user in users_of(pending.pop().results[0]):
+        for user in users_of(pending.pop()):
             if user not in found and user != second:
                 found[user] = None
-                pending.append(user)
-    return in_order(list(found))
+                pending += user.results
+    return list(found)
 
 
 def _permuted(map_: ir.AffineMap, order: list[int]) -> ir.AffineMap:
