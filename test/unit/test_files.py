@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from stepladder.cli import emulation_output
+from stepladder.pipeline import scripts
 from stepladder.runtime import files
-from stepladder.runtime.errors import StepladderError, reason
-from stepladder.runtime.files import check_writable, write_text
+from stepladder.runtime.errors import StepladderError, printable, reason
+from stepladder.runtime.files import check_writable, read_text, write_text
 
 RUNNER = Path(files.__file__).resolve().parents[2]
 
@@ -63,6 +64,18 @@ def test_links_into_folders_that_are_missing(tmp_path: Path) -> None:
     for write in (check_writable, lambda path: write_text(path, "text")):
         with pytest.raises(StepladderError, match=r"cannot write '.*link': No such file or directory"):
             write(str(tmp_path / "link"))
+
+
+def test_names_that_are_not_utf_8(tmp_path: Path) -> None:
+    """Messages, and texts that are written, have their bytes as escapes; valid UTF-8 is kept in any locale."""
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.mlir")
+    write_text(path, f"text of {path}")
+    text, name = read_text(path)
+    assert text.endswith(r"/caf\udce9.mlir") and name == rf"{tmp_path}/caf\xe9.mlir"
+    assert printable("\xfc".encode().decode("ascii", "surrogateescape")) == "\xfc"
+    assert printable("\ud800") == r"\ud800"
+    with pytest.raises(StepladderError, match=r"the path of script '.*/caf\\xe9.mlir' is not UTF-8"):
+        scripts.parse(Path(path))
 
 
 @pytest.mark.parametrize(
