@@ -15,7 +15,7 @@ from stepladder.cli import emulation_output
 from stepladder.pipeline import scripts
 from stepladder.runtime import files
 from stepladder.runtime.errors import StepladderError, printable, reason
-from stepladder.runtime.files import check_writable, read_text, write_text
+from stepladder.runtime.files import check_writable, read_text, temporary_folder, write_text
 
 RUNNER = Path(files.__file__).resolve().parents[2]
 
@@ -110,6 +110,20 @@ def test_arrays_that_cannot_be_written_whole(tmp_path: Path) -> None:
     assert done.stdout == message, done.stderr
     assert (tmp_path / "argument0.npy").read_bytes() == b"before"
     assert [entry.name for entry in tmp_path.iterdir()] == ["argument0.npy"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), OSError("1000 requested and 256 written")])
+def test_temporary_files_that_do_not_fit(error: OSError) -> None:
+    with (
+        pytest.raises(StepladderError, match=f"cannot write a temporary file: {reason(error)}") as caught,
+        temporary_folder() as folder,
+    ):
+        raise error
+    assert not folder.exists() and caught.value.notes == ("TMPDIR names the folder of temporary files",)
+    missing = FileNotFoundError(errno.ENOENT, "missing", "/none/ptxas")
+    with pytest.raises(FileNotFoundError) as passed, temporary_folder():
+        raise missing
+    assert passed.value is missing
 
 
 def test_arrays(tmp_path: Path) -> None:

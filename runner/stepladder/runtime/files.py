@@ -125,6 +125,25 @@ def replacing(path: str) -> Iterator[BinaryIO]:
         raise StepladderError(f"cannot write '{path}': {reason(error)}") from None
 
 
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Makes a folder that is removed after the block.
+
+    Raises:
+        StepladderError: it cannot be made, or what the block writes there does not fit on its disk.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="stepladder-") as name:
+            yield Path(name)
+    except OSError as error:
+        # Errors of writing name no file, those of a program that cannot be run name it.
+        if error.filename is not None and not str(error.filename).startswith(tempfile.gettempdir()):
+            raise
+        raise StepladderError(
+            f"cannot write a temporary file: {reason(error)}", notes=["TMPDIR names the folder of temporary files"]
+        ) from None
+
+
 def _mode(target: Path) -> int:
     """Returns the permissions that a file has, or gets when it is made."""
     with contextlib.suppress(FileNotFoundError):
