@@ -129,6 +129,9 @@ def replacing(path: str) -> Iterator[BinaryIO]:
 def temporary_folder() -> Iterator[Path]:
     """Makes a folder that is removed after the block.
 
+    Returns:
+        A context manager of the folder's path.
+
     Raises:
         StepladderError: it cannot be made, or what the block writes there does not fit on its disk.
     """
