@@ -9,7 +9,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @xetile(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
         // Loads beyond the matrices are padded. The rounding to C's type, and other elementwise ops, are refused.
-        prepares = "0",
+        whole_tiles = "0", prepares = "0",
         subgroups = "block_m / sg_m * (block_n / sg_n)", threads = "subgroups * 16"
       }} {
     %block_m = transform.tune.knob<"block_m"> = 256 from options = [32, 64, 128, 256, 512]

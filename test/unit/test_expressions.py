@@ -12,6 +12,7 @@ from stepladder.pipeline.expressions import (
     ExpressionError,
     Scope,
     UnknownName,
+    equation,
     evaluate,
     names,
 )
@@ -194,6 +195,32 @@ def test_unknown_name() -> None:
     with pytest.raises(UnknownName) as caught:
         evaluate("block_m * sice", NAMES)
     assert caught.value.name == "sice"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0 if block_m == 128 else 1 if warp_m == 64 else 2",
+        "3 if k else 0 if one == 1 or none else 2 if block_m > 64 and k else 1",
+        "0 if one else 1 if none else 0",
+        "1 if block_m - 128 else 2",
+        "k % 3",
+    ],
+)
+def test_equations_hold_where_the_value_is_that(text: str) -> None:
+    for block_m in (64, 128):
+        for one in (0, 1):
+            for k in (0, 1):
+                scope = Scope({**NAMES, "block_m": block_m, "one": one, "k": k}, {})
+                for value in range(4):
+                    assert bool(evaluate(equation(text, value), scope)) == (evaluate(text, scope) == value)
+
+
+def test_equations_have_the_conditions_of_a_chain() -> None:
+    chain = "0 if block_m == 128 else 1 if one or none else 2"
+    assert equation(chain, 1) == "not (block_m == 128) and (one or none)"
+    assert equation(chain, 2) == "not (block_m == 128) and not (one or none)"
+    assert equation("k % 3", 2) == "(k % 3) == 2"
 
 
 def test_names_in_order_of_first_use() -> None:

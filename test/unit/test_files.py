@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from stepladder.cli import emulation_output
+from stepladder.pipeline import scripts
 from stepladder.runtime import files
-from stepladder.runtime.errors import StepladderError, reason
-from stepladder.runtime.files import check_writable, write_text
+from stepladder.runtime.errors import StepladderError, printable, reason
+from stepladder.runtime.files import check_writable, read_text, temporary_folder, write_text
 
 RUNNER = Path(files.__file__).resolve().parents[2]
 
@@ -65,6 +66,18 @@ def test_links_into_folders_that_are_missing(tmp_path: Path) -> None:
             write(str(tmp_path / "link"))
 
 
+def test_names_that_are_not_utf_8(tmp_path: Path) -> None:
+    """Messages, and texts that are written, have their bytes as escapes; valid UTF-8 is kept in any locale."""
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.mlir")
+    write_text(path, f"text of {path}")
+    text, name = read_text(path)
+    assert text.endswith(r"/caf\udce9.mlir") and name == rf"{tmp_path}/caf\xe9.mlir"
+    assert printable("\xfc".encode().decode("ascii", "surrogateescape")) == "\xfc"
+    assert printable("\ud800") == r"\ud800"
+    with pytest.raises(StepladderError, match=r"the path of script '.*/caf\\xe9.mlir' is not UTF-8"):
+        scripts.parse(Path(path))
+
+
 @pytest.mark.parametrize(
     "error, text",
     [
@@ -97,6 +110,20 @@ def test_arrays_that_cannot_be_written_whole(tmp_path: Path) -> None:
     assert done.stdout == message, done.stderr
     assert (tmp_path / "argument0.npy").read_bytes() == b"before"
     assert [entry.name for entry in tmp_path.iterdir()] == ["argument0.npy"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), OSError("1000 requested and 256 written")])
+def test_temporary_files_that_do_not_fit(error: OSError) -> None:
+    with (
+        pytest.raises(StepladderError, match=f"cannot write a temporary file: {reason(error)}") as caught,
+        temporary_folder() as folder,
+    ):
+        raise error
+    assert not folder.exists() and caught.value.notes == ("TMPDIR names the folder of temporary files",)
+    missing = FileNotFoundError(errno.ENOENT, "missing", "/none/ptxas")
+    with pytest.raises(FileNotFoundError) as passed, temporary_folder():
+        raise missing
+    assert passed.value is missing
 
 
 def test_arrays(tmp_path: Path) -> None:

@@ -199,6 +199,11 @@ REFUSED = {
     ),
     "no rows": (on_buffers(IN_PLACE).replace("8x", "0x"), 2, "0 x 16 x 4 has nothing to compute: m = 0"),
     "no depth": (on_buffers(IN_PLACE).replace("8x4", "8x0").replace("4x16", "0x16"), 2, "8 x 16 x 0 .*: k = 0"),
+    "more than memory": (
+        on_buffers(IN_PLACE).replace("8x", f"{2**58}x"),
+        2,
+        rf"a matmul of {2**58} x 16 x 4 has a matrix of {2**62} elements, and at most 2\^60 can be addressed",
+    ),
 }
 
 

@@ -1,8 +1,8 @@
 // Tiles the thread-block tile of C into warp tiles of warp_m x warp_n.
 //
-// This is the second level of tiling. A warp keeps its tile of C in warp_m * warp_n / 32 accumulator registers per
-// thread for the whole k loop. It uses each fragment of A warp_n / 16 times and each fragment of B warp_m / 16 times:
-// larger warp tiles reuse fragments more often, at the price of registers.
+// This is the second level of tiling. With `hoist_accumulators`, a warp keeps its tile of C in warp_m * warp_n / 32
+// registers per thread (f32) for the whole k loop. It uses each fragment of A warp_n / 16 times and each fragment of B
+// warp_m / 16 times: larger warp tiles reuse fragments more often, at the price of registers.
 //
 // With single-stage shared tiles a second barrier follows the matmul, because the copies of the next tile must not
 // overwrite data that a slower warp still reads. `multi_buffer` removes it.

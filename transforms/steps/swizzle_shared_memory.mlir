@@ -1,9 +1,10 @@
 // Swizzles the shared tiles: XORs the column of an access with its row, so that no access has bank conflicts.
 //
 // `ldmatrix` reads eight rows of 16 bytes at the same column, which are in the same banks in an unswizzled tile. The
-// swizzle XORs the index of a 16-byte column in row r with r modulo eight: the eight rows of a load are then in eight
-// different groups of banks, and so do the rows that the copies write. Unlike padding, swizzling takes no shared
-// memory, so that larger tiles or more stages fit.
+// swizzle XORs the index of a 16-byte column in row r with r modulo eight, if a row has at least 128 bytes, the width
+// of all banks. If two or four rows have 128 bytes together, it takes r / 2 modulo four, or r / 4 modulo two. The eight
+// rows of a load are then in eight different groups of banks, and so are the rows that the copies write. Unlike
+// padding, swizzling takes no shared memory, so that larger tiles or more stages fit.
 //
 // The step refuses tiles with rows of 16 bytes, which have one column and nothing to permute.
 //
@@ -11,7 +12,7 @@
 //
 // Before:
 //   %a = nvgpu.ldmatrix %shared_a[%stage, %row, %column]
-// After:
+// After, with rows of 64 bytes:
 //   %permuted = arith.xori %column, (%row and 6) shl 2
 //   %a = nvgpu.ldmatrix %shared_a[%stage, %row, %permuted]
 

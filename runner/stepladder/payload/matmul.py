@@ -296,8 +296,12 @@ def _check_types(matmul: ir.Operation, a_type: str, acc_type: str) -> None:
         raise refuse(matmul, f"A of {a_type}, which no pipeline supports", _MULTIPLIED)
 
 
+# Elements of 8 bytes whose bytes a signed number of 64 bits counts. The cost model computes with such numbers.
+_MOST_ELEMENTS = 2**60
+
+
 def check_sizes(m: int, n: int, k: int, location: str | None = None, batch: int | None = None) -> None:
-    """Checks that each extent of a matmul, or of a batch of them, is at least 1.
+    """Checks that each extent of a matmul, or of a batch of them, is at least 1, and that matrices fit in addresses.
 
     Args:
         m: rows of A and C.
@@ -307,12 +311,18 @@ def check_sizes(m: int, n: int, k: int, location: str | None = None, batch: int 
         batch: how many matmuls; None for one that is in no batch.
 
     Raises:
-        StepladderError: an extent below 1; names each of them.
+        StepladderError: an extent below 1; names each of them. A matrix of more elements than 64-bit addresses reach.
     """
     extents = [*(() if batch is None else (("batch", batch),)), ("m", m), ("n", n), ("k", k)]
     empty = [f"{name} = {size}" for name, size in extents if size < 1]
+    sizes = " x ".join(str(size) for _, size in extents)
+    largest = (batch or 1) * max(m * k, k * n, m * n)
+    if not empty and largest > _MOST_ELEMENTS:
+        raise StepladderError(
+            f"a matmul of {sizes} has a matrix of {largest} elements, and at most 2^60 can be addressed",
+            location=location,
+        )
     if empty:
-        sizes = " x ".join(str(size) for _, size in extents)
         raise StepladderError(
             f"a matmul of {sizes} has nothing to compute: {', '.join(empty)}, and sizes must be at least 1",
             location=location,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepladder.pipeline.expressions import equation
 from stepladder.runtime.errors import StepladderError, suggest
 
 if TYPE_CHECKING:  # descriptions of pipelines are kept in a cache, which is read without MLIR
@@ -125,7 +126,9 @@ class Condition:
     location: str = field(compare=False)  # copies of a pipeline have equal conditions
 
     def describe(self) -> str:
-        """Returns the condition as a table shows it."""
+        """Returns the condition as a table shows it: an expression that is true where the step runs."""
+        if self.regions > 2:
+            return equation(self.expression, self.region)
         return self.expression if self.region == 1 else f"not ({self.expression})"
 
 

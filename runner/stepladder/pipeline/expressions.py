@@ -15,6 +15,7 @@ exactly: a remainder is an error, since a tile that does not divide is a mistake
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import operator
 from collections.abc import Callable, Iterator, Mapping
@@ -94,6 +95,33 @@ def _compare(node: ast.Compare, operation: Callable[[Value, Value], bool], left:
         return operation(left, right)
     except TypeError:
         raise ExpressionError(f"'{ast.unparse(node)}' compares a number with a text or a list") from None
+
+
+def equation(text: str, value: int) -> str:
+    """Returns an expression that is true where another one has a value.
+
+    Args:
+        text: an expression; where it is a chain of `number if condition else ...`, the result has the conditions.
+        value: a number.
+    """
+    with contextlib.suppress(ExpressionError):
+        node, terms, found = parse(text), [], []
+        while isinstance(node, ast.IfExp) and isinstance(node.body, ast.Constant):
+            if node.body.value == value:
+                found.append([*terms, _term(node.test)])
+            terms.append(f"not ({ast.unparse(node.test)})")
+            node = node.orelse
+        if isinstance(node, ast.Constant) and node.value == value:
+            found.append(terms)
+        if isinstance(node, ast.Constant) and len(found) == 1 and terms:
+            return " and ".join(found[0])
+    return f"({text}) == {value}"
+
+
+def _term(node: ast.expr) -> str:
+    """Returns the text of a condition that others are joined to by `and`."""
+    text = ast.unparse(node)
+    return text if isinstance(node, ast.Name | ast.Compare | ast.Constant) else f"({text})"
 
 
 def names(text: str) -> list[str]:

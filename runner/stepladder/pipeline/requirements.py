@@ -17,6 +17,7 @@ from stepladder.pipeline.expressions import (
 )
 from stepladder.runtime.errors import StepladderError, suggest
 
+_SATISFIED = "satisfied by "
 _TARGET = "target"  # a knob that is given, not chosen
 
 
@@ -74,7 +75,7 @@ def accepted_values(pipeline: Pipeline, scope: Scope, condition: str) -> list[st
                 if evaluate(condition, scope.replace(**{name: option})):
                     options.append(str(option))
         if options:
-            hints.append(f"satisfied by {name} = {' or '.join(options)}")
+            hints.append(f"{_SATISFIED}{name} = {' or '.join(options)}")
         else:
             hopeless.append(f"no other option of {name} ({knob.options_text()}) satisfies the requirement")
     return hints or hopeless
@@ -101,7 +102,7 @@ def _check(
         is_about_payload = any(name in FACTS for name in roots)
         location = payload_location if payload_location is not None and is_about_payload else str(step.path)
         values = _values(scope, [*names(condition), *roots])
-        notes = accepted_values(pipeline, scope, condition)
+        notes = accepted_values(pipeline, scope, condition) or _values_without(pipeline, step, scope)
     except ExpressionError as error:
         location = str(step.path)
         unknown = [name for name in roots if name not in scope]
@@ -123,6 +124,14 @@ def _check(
         location=location,
         notes=[*notes, f"requirement: {condition}"],
     )
+
+
+def _values_without(pipeline: Pipeline, step: Step, scope: Scope) -> list[str]:
+    """Returns notes on the options of single knobs with which a step of an alternative does not run."""
+    if step.condition is None:
+        return []
+    notes = accepted_values(pipeline, scope, f"not ({step.condition.describe()})")
+    return [f"the step does not run with {note.removeprefix(_SATISFIED)}" for note in notes if _SATISFIED in note]
 
 
 def _values(scope: Scope, used: list[str]) -> str:

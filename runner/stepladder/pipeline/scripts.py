@@ -19,8 +19,8 @@ from stepladder.mlir.bindings import interpreter, ir
 from stepladder.mlir.nesting import check_nesting
 from stepladder.mlir.unreadable import check_readable
 from stepladder.pipeline.sequences import sequences_by_name
-from stepladder.runtime.errors import StepladderError
-from stepladder.runtime.files import read_text
+from stepladder.runtime.errors import StepladderError, printable
+from stepladder.runtime.files import is_text, read_text
 from stepladder.runtime.resources import transforms_dir
 
 # Folders beside a script in which steps are searched, besides its own.
@@ -156,8 +156,11 @@ def parse(
         The module, with the declarations in it.
 
     Raises:
-        StepladderError: a file that cannot be read or is not MLIR, with the line and what the parser said.
+        StepladderError: a file that cannot be read or is not MLIR, with the line and what the parser said; a path that
+            is not UTF-8.
     """
+    if not is_text(str(path)):  # locations in MLIR, which sequences are found by, are UTF-8
+        raise StepladderError(f"the path of script '{printable(path)}' is not UTF-8")
     text = declared(path, including, parsed)
     check_nesting(text, str(path))
     check_readable(text, str(path))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepladder.pipeline.definition import Condition, Pipeline
+from stepladder.pipeline.definition import Condition, Pipeline, Step
 from stepladder.pipeline.expressions import ExpressionError, Scope, evaluate
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.requirements import accepted_values
@@ -56,16 +56,32 @@ def active_steps(pipeline: Pipeline, scope: Scope, request: Request) -> list[int
             )
         if runs and first <= number <= last and step.name not in request.without:
             active.append(number)
-    for number in active:
-        step = pipeline.steps[number]
-        missing = [name for name in step.needs if name in request.without]
-        if missing:
-            hint = [f"leave out both: --without {','.join([*request.without, step.name])}"]
-            raise StepladderError(
-                f"step '{step.name}' needs {' and '.join(missing)}, which --without leaves out",
-                notes=hint if step.optimization else [],
-            )
+    _check_needs(pipeline, [pipeline.steps[number] for number in active], request.without)
     return active
+
+
+def _check_needs(pipeline: Pipeline, active: list[Step], without: tuple[str, ...]) -> None:
+    """Refuses active steps that need one that is left out; names all steps that would have to be left out as well.
+
+    Raises:
+        StepladderError: there is such a step.
+    """
+    left_out, dependents = list(without), []
+    while more := [step for step in active if step not in dependents and set(step.needs) & set(left_out)]:
+        dependents += more
+        left_out += [step.name for step in more]
+    if not dependents:
+        return
+    missing = [name for name in dependents[0].needs if name in without]
+    lowerings = [step for step in dependents if not step.optimization]
+    notes = [f"leave out {'both' if len(left_out) == 2 else 'all'}: --without {','.join(left_out)}"]
+    if lowerings:
+        first = lowerings[0]
+        needed = " and ".join(name for name in first.needs if name in left_out)
+        notes = [f"with these knobs pipeline '{pipeline.name}' always runs '{first.name}', which needs {needed}"]
+    raise StepladderError(
+        f"step '{dependents[0].name}' needs {' and '.join(missing)}, which --without leaves out", notes=notes
+    )
 
 
 def _selected_region(pipeline: Pipeline, condition: Condition, scope: Scope) -> int:

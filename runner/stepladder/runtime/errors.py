@@ -6,6 +6,8 @@ prints it without a traceback and exits with its `status`.
 
 from __future__ import annotations
 
+import contextlib
+
 # Exit statuses of `stepladder` and `stepladder-opt`. They are part of the command line's contract.
 OK = 0
 FAILED = 1  # the work was done and failed: wrong results, a failed step
@@ -57,9 +59,13 @@ class StepladderError(Exception):
 def printable(text: object) -> str:
     """Returns a line in which control characters are escaped: names of files may have some that change a terminal.
 
+    Bytes of names that are not UTF-8, which Python keeps as halves of surrogate pairs, are escaped too.
+
     Args:
         text: a line, or a path.
     """
+    with contextlib.suppress(UnicodeEncodeError):  # other halves of surrogate pairs, which are no bytes
+        text = str(text).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in str(text))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from stepladder.runtime.errors import StepladderError, reason
+from stepladder.runtime.errors import StepladderError, printable, reason
 
 STANDARD = "-"
 
@@ -27,7 +27,7 @@ def read_text(path: str) -> tuple[str, str]:
     Raises:
         StepladderError: no such file, a folder, or not UTF-8.
     """
-    name = "<stdin>" if path == STANDARD else path
+    name = "<stdin>" if path == STANDARD else printable(path)
     try:
         if path == STANDARD:
             return sys.stdin.buffer.read().decode("utf-8-sig"), name
@@ -39,9 +39,18 @@ def read_text(path: str) -> tuple[str, str]:
             f"not UTF-8 text: byte 0x{error.object[error.start]:02x}", location=f"{name}:{line}:{column}"
         ) from None
     except OSError as error:
-        raise StepladderError(f"cannot read '{'<stdin>' if path == STANDARD else path}': {reason(error)}") from None
+        raise StepladderError(f"cannot read '{name}': {reason(error)}") from None
     except ValueError as error:  # a path with a null byte
         raise StepladderError(f"cannot read {path!r}: {error}") from None
+
+
+def is_text(path: str) -> bool:
+    """Returns whether a path is UTF-8: Python keeps other bytes of names as halves of surrogate pairs.
+
+    Args:
+        path: of a file or a folder.
+    """
+    return path.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in path)
 
 
 def check_writable(path: str) -> None:
@@ -82,7 +91,7 @@ def write_text(path: str | None, text: str) -> None:
         sys.stdout.write(text)
         return
     with replacing(path) as file:
-        file.write(text.encode())
+        file.write(text.encode(errors="backslashreplace"))  # bytes of file names that are not UTF-8, as escapes
 
 
 @contextlib.contextmanager
@@ -96,6 +105,8 @@ def replacing(path: str) -> Iterator[BinaryIO]:
         StepladderError: the file cannot be written, then as it was before.
     """
     target = _behind_links(path)
+    if target.is_dir():
+        raise StepladderError(f"cannot write '{path}': it is a folder")
     try:
         if target.exists() and not target.is_file() and not target.is_dir():
             with target.open("wb") as file:  # a device or a pipe is written to, never replaced
@@ -112,6 +123,28 @@ def replacing(path: str) -> Iterator[BinaryIO]:
             raise
     except OSError as error:
         raise StepladderError(f"cannot write '{path}': {reason(error)}") from None
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Makes a folder that is removed after the block.
+
+    Returns:
+        A context manager of the folder's path.
+
+    Raises:
+        StepladderError: it cannot be made, or what the block writes there does not fit on its disk.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="stepladder-") as name:
+            yield Path(name)
+    except OSError as error:
+        # Errors of writing name no file, those of a program that cannot be run name it.
+        if error.filename is not None and not str(error.filename).startswith(tempfile.gettempdir()):
+            raise
+        raise StepladderError(
+            f"cannot write a temporary file: {reason(error)}", notes=["TMPDIR names the folder of temporary files"]
+        ) from None
 
 
 def _mode(target: Path) -> int:

@@ -15,7 +15,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -23,6 +22,7 @@ import numpy as np
 
 from stepladder.runtime.bundle.spirv import SpirvManifest
 from stepladder.runtime.errors import FAILED, NOT_EXECUTED, StepladderError
+from stepladder.runtime.files import temporary_folder
 from stepladder.runtime.problem import epilogue_role
 from stepladder.runtime.processes import end_with_starter, environment_of_module
 
@@ -115,8 +115,8 @@ def run(
     Raises:
         StepladderError: the runtime is not installed (status NOT_EXECUTED), or it refuses the module (status FAILED).
     """
-    with tempfile.TemporaryDirectory(prefix="stepladder-") as name:
-        folder, driver = Path(name), runtime()
+    with temporary_folder() as folder:
+        driver = runtime()
         (folder / "kernel.spv").write_bytes(spirv)
         (folder / "library.cl").write_text(library(spirv))
         # The wheel's own file of the runtime names a path of another machine.

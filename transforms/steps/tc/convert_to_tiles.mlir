@@ -2,8 +2,9 @@
 //
 // A work-group computes a tile of C of block_m x block_n elements, and moves a tile of A and a tile of B along k. A
 // tile is a block of a matrix and knows the matrix's bounds: loads beyond them give zeros and stores beyond them write
-// nothing, so that sizes which the tiles do not divide need no code for edges. The `wg_map` of a tile assigns sg_m x
-// sg_n elements of C to a subgroup. A column-major operand is indexed like a row-major one, with order = [0, 1].
+// nothing, so that sizes which the tiles do not divide need no code for edges. In a pipeline with `whole_tiles` a later
+// step copies tiles without such bounds, and they must divide m, n and k. The `wg_map` of a tile assigns sg_m x sg_n
+// elements of C to a subgroup. A column-major operand is indexed like a row-major one, with order = [0, 1].
 //
 // Source: the XeTile RFC, appendix 2.1 without its prefetches.
 //
@@ -36,6 +37,9 @@ module attributes {transform.with_named_sequence} {
         {condition = "not has_consumer",
          message = "C must have the accumulator type, and the matmul must have no elementwise consumers"},
         {condition = "not batched", message = "the payload must be a single matmul: a batch is not supported"},
+        {condition = "m % block_m == 0 or not whole_tiles", message = "m must be a multiple of block_m"},
+        {condition = "n % block_n == 0 or not whole_tiles", message = "n must be a multiple of block_n"},
+        {condition = "k % block_k == 0 or not whole_tiles", message = "k must be a multiple of block_k"},
         {condition = "block_m % sg_m == 0 and block_n % sg_n == 0",
          message = "the tile of a work-group must be a multiple of the tiles of its subgroups"},
         {condition = "subgroups in [1, 2, 4, 8, 16, 32, 64]",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -220,6 +219,7 @@ def main(args: argparse.Namespace) -> int:
     from stepladder.pipeline.run import StepResult
     from stepladder.runtime import targets
     from stepladder.runtime.bundle import check_output
+    from stepladder.runtime.files import temporary_folder
 
     path = _payload(args.layer)
     if args.output:
@@ -242,8 +242,7 @@ def main(args: argparse.Namespace) -> int:
         print(f"kept in {printable(args.output)}, with the IR after every step in {printable(args.output)}/ir")
     print()
 
-    with tempfile.TemporaryDirectory(prefix="stepladder-") as temporary:
-        folder = Path(temporary)
+    with temporary_folder() as folder:
         variants = _variants(target)
         rows = _build_variants(text, str(path), variants, folder)
         runs = gpu_target is not None and target == gpu_target

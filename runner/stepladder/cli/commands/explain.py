@@ -11,6 +11,7 @@ from stepladder.cli.options import (
     add_json_option,
     add_model_options,
     add_pipeline_options,
+    add_plugin_options,
     flat,
     knob_settings,
     positive,
@@ -58,6 +59,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     add_model_options(parser)
     parser.add_argument("--top", type=positive, default=8, metavar="N", help="settings to show (default: 8)")
     add_json_option(parser)
+    add_plugin_options(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -67,6 +69,7 @@ def main(args: argparse.Namespace) -> int:
         args: of the command line.
     """
     from stepladder.cli.options import database_to_read
+    from stepladder.extension import plugins
     from stepladder.payload import stablehlo
     from stepladder.pipeline import explanation
     from stepladder.pipeline.context import bound_text, mlir_context
@@ -77,6 +80,7 @@ def main(args: argparse.Namespace) -> int:
         check_writable(args.json)
     settings = knob_settings(args)
     text, name = read_text(args.input)
+    plugins.load_files(args.plugins)
     request = Request(
         args.pipeline,
         settings,

@@ -15,6 +15,7 @@ from stepladder.cli.options import (
     add_json_option,
     add_model_options,
     add_pipeline_options,
+    add_plugin_options,
     database_of,
     flat,
     knob_settings,
@@ -85,6 +86,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     add_json_option(parser)
     parser.add_argument("--again", action="store_true", help="also measure problems that the database has")
+    add_plugin_options(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -146,6 +148,7 @@ def _check_gpu(target: str) -> None:
 
 
 def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None, *, measured: bool) -> Path:
+    from stepladder.extension import plugins
     from stepladder.payload import stablehlo
     from stepladder.pipeline import tuning_build
     from stepladder.pipeline.codegen.toolchain import find_tool
@@ -156,6 +159,7 @@ def _build(args: argparse.Namespace, payloads: list[str], folder: Path | None, *
     from stepladder.runtime.files import read_text
     from stepladder.runtime.resources import cache_dir
 
+    plugins.load_files(args.plugins)
     find_tool("ptxas")
     request = Request(
         args.pipeline,

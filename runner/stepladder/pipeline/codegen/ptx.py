@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from stepladder.mlir.diagnostics import shorten
 from stepladder.pipeline.codegen.llvm_text import for_older_llvm
 from stepladder.pipeline.codegen.toolchain import find_libdevice, find_tool
 from stepladder.runtime.errors import FAILED, StepladderError
+from stepladder.runtime.files import temporary_folder
 from stepladder.runtime.processes import environment_of_module
 
 _MAX_LOG_LINES = 3
@@ -73,8 +72,8 @@ def assemble(ptx: str, chip: str) -> tuple[bytes, str]:
     Raises:
         StepladderError: ptxas is missing, or refuses the PTX (status FAILED).
     """
-    with tempfile.TemporaryDirectory(prefix="stepladder-") as folder:
-        source, target = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+    with temporary_folder() as folder:
+        source, target = folder / "kernel.ptx", folder / "kernel.cubin"
         source.write_text(ptx)
         tool = find_tool("ptxas")
         result = subprocess.run(

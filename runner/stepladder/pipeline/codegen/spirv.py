@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from stepladder.pipeline.codegen import cache as code_cache
 from stepladder.pipeline.codegen.kernel import Kernel, check_lowered
 from stepladder.pipeline.codegen.llvm_text import for_older_llvm
 from stepladder.runtime.errors import FAILED, StepladderError
+from stepladder.runtime.files import temporary_folder
 from stepladder.runtime.processes import environment_of_module
 
 _MAX_LOG_LINES = 3
@@ -143,8 +143,8 @@ def validate(spirv: bytes, validator: str) -> None:
     Raises:
         StepladderError: the module is not valid (status FAILED).
     """
-    with tempfile.TemporaryDirectory(prefix="stepladder-") as folder:
-        file = Path(folder, "kernel.spv")
+    with temporary_folder() as folder:
+        file = folder / "kernel.spv"
         file.write_bytes(spirv)
         process = subprocess.run(
             [validator, "--target-env", _ENVIRONMENT, str(file)], capture_output=True, text=True, check=False

@@ -53,7 +53,12 @@ def matmul_parts(text: str, name: str, request: Request) -> list[Part]:
     except StepladderError as refusal:
         has_tensors = is_on_tensors(selected(text, name, request.function))
         is_refused_by_steps = isinstance(refusal, KnobError | RequirementError)
-        if is_refused_by_steps or (has_tensors and refusal_of_matmul(text, name, request.function) is None):
+        is_of_pipeline = refusal.location == str(pipeline.path)
+        if (
+            is_refused_by_steps
+            or is_of_pipeline
+            or (has_tensors and refusal_of_matmul(text, name, request.function) is None)
+        ):
             raise
         try:
             parts = _of_function(text, name, request) if has_tensors else _of_buffers(text, name, request)

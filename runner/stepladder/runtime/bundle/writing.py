@@ -15,6 +15,7 @@ from stepladder.runtime.bundle.manifest import CUBIN, MANIFEST, PTX, SPIRV, Mani
 from stepladder.runtime.bundle.manifest_reading import listed_files
 from stepladder.runtime.bundle.reading import read_fields
 from stepladder.runtime.errors import StepladderError, reason
+from stepladder.runtime.files import STANDARD
 from stepladder.runtime.reference import REFERENCE, Program
 
 
@@ -138,8 +139,10 @@ def check_output(path: str | os.PathLike[str]) -> None:
         path: the folder of a bundle, which need not exist.
 
     Raises:
-        StepladderError: `path` is there and is no bundle.
+        StepladderError: `path` is there and is no bundle, or it is `-`.
     """
+    if os.fspath(path) == STANDARD:
+        raise StepladderError("a bundle is a folder, which standard output cannot take; name one, or './-'")
     _listed(Path(path), _place(Path(path)))
 
 
