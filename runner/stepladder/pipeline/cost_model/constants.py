@@ -130,6 +130,9 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "store_together": Constant(
             1.0, 12.0, "tens of bytes a ns that a multiprocessor stores while all others store too"
         ),
+        "store_narrow": Constant(
+            0.0, 1.0, "exponent by which stores of boxes narrower than a line of L2 take longer than those of lines"
+        ),
         "store_tall": Constant(0.7, 2.5, "time of an epilogue of more than 192 rows, as a multiple"),
         "shared_line": Constant(0.0, 20.0, "ns of a line of C whose parts blocks of two clusters write"),
         "write": Constant(1.5, 8.0, "millions of bytes a us that the L2 cache takes from all blocks"),

@@ -39,9 +39,6 @@ _ELEMENT, _LOADED_ELEMENT, _LOADED_AT_ONCE = 0.005, 0.065, 4
 _TRANSPOSED_ELEMENT, _ROW_ELEMENT, _EARLY_LOADS = 0.016, 0.018, 0.3
 # Splits of a tile in global memory for which no block waits longer than for its own.
 _OVERLAPPED_SPLITS = 12
-# Exponent by which stores of narrow boxes take longer than those of whole lines: L2 joins a part of them. By the mean
-# errors of docs/results/model_208_columns.json and of the other measured kernels.
-_NARROW_BOXES = 0.5
 # Rows of a warpgroup above which few stages fit beside the buffers of its epilogue.
 _TALL_TILE_ROWS = 192
 # The fraction that an epilogue takes longer with one stage, which waits for its store before the next box. By the mean
@@ -129,7 +126,7 @@ def epilogue_time(
     tall = np.where(knobs.floats("block_m") / writers > _TALL_TILE_ROWS, constants["store_tall"], 1.0)
     waits = np.where(by_tma & (knobs.floats("epilogue_stages", 2) < 2), 1 + _SINGLE_BUFFER_SLOWDOWN, 1.0)
     row_bytes = _row_bytes(knobs, size)
-    lines = bytes_ * np.maximum(1.0, LINE_BYTES / stored_row_bytes(knobs, size)) ** _NARROW_BOXES
+    lines = bytes_ * np.maximum(1.0, LINE_BYTES / stored_row_bytes(knobs, size)) ** constants["store_narrow"]
     lines = lines * np.where(elements, constants["column_write"], 1.0)
     lines = lines * np.where(by_rows, 1 + _PARTIAL_LINES * LINE_BYTES / row_bytes, 1.0)
     together = lines * (at_once / gpu.multiprocessors) / (constants["store_together"] * 10)
