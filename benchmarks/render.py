@@ -34,6 +34,7 @@ import render_orders
 import render_producers
 import render_python
 import render_steps
+import render_stores
 import render_sums
 import render_triggers
 import render_warp
@@ -83,6 +84,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "ablation": ablation_overview,
     **render_warp.REGIONS,
     **render_batches.REGIONS,
+    **render_stores.REGIONS,
     **render_fp8.REGIONS,
     **render_choice.REGIONS,
     **render_elected.REGIONS,
