@@ -39,7 +39,7 @@ _ELEMENT, _LOADED_ELEMENT, _LOADED_AT_ONCE = 0.005, 0.065, 4
 _TRANSPOSED_ELEMENT, _ROW_ELEMENT, _EARLY_LOADS = 0.016, 0.018, 0.3
 # Splits of a tile in global memory for which no block waits longer than for its own.
 _OVERLAPPED_SPLITS = 12
-# Rows of a warpgroup above which few stages fit beside the buffers of its epilogue.
+# Rows of a tile above which few stages fit beside the buffers of its epilogue.
 _TALL_TILE_ROWS = 192
 # The fraction that an epilogue takes longer with one stage, which waits for its store before the next box. By the mean
 # errors of docs/results/model_boxes_*.json with one stage and with two.
@@ -123,7 +123,7 @@ def epilogue_time(
     bytes_ = bytes_ / knobs.floats("split_k", 1)
     elements = writes_elements(knobs, size)
     rate = constants["store"] * _store_rate(knobs, size) * np.where(elements, constants["column_store"], 1)
-    tall = np.where(knobs.floats("block_m") / writers > _TALL_TILE_ROWS, constants["store_tall"], 1.0)
+    tall = np.where(knobs.floats("block_m") > _TALL_TILE_ROWS, constants["store_tall"], 1.0)
     waits = np.where(by_tma & (knobs.floats("epilogue_stages", 2) < 2), 1 + _SINGLE_BUFFER_SLOWDOWN, 1.0)
     row_bytes = _row_bytes(knobs, size)
     lines = bytes_ * np.maximum(1.0, LINE_BYTES / stored_row_bytes(knobs, size)) ** constants["store_narrow"]

@@ -11,7 +11,7 @@ from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.encoded_columns import Array, Coded
 from stepladder.pipeline.cost_model.epilogues import store_excess
 from stepladder.pipeline.cost_model.gpu import Gpu
-from stepladder.pipeline.cost_model.terms import Size, Tiles, blocks_that_fit, cut, memory_bytes, uncached
+from stepladder.pipeline.cost_model.terms import Size, Tiles, blocks_that_fit, cut, memory_bytes
 
 KNOB = "raster_group"
 # The knobs that the bytes from memory and from L2 depend on beside it.
@@ -51,7 +51,7 @@ def different_loads(tiles: Tiles, knobs: Columns, size: Size) -> Array:
 
 def choose(columns: Columns, options: Sequence[int], default: int, size: Size, gpu: Gpu, family: str) -> Columns:
     """Returns every setting with the order of its tiles that moves the fewest bytes from and to memory, where bytes of
-    C count as long as they take.
+    a C that L2 does not hold count as long as they take.
 
     Where several move as few, one whose groups have as many rows each: where the last group has fewer, blocks divide by
     a value that is not constant, and the coordinates of loads are no longer in uniform registers. Of these the one next
@@ -76,10 +76,9 @@ def choose(columns: Columns, options: Sequence[int], default: int, size: Size, g
     groups = groups.bound(KNOB, np.array(by_distance)[:, np.newaxis])
     shape = len(by_distance), groups.count
     bytes_moved = memory_bytes(size, tiles, groups, gpu, at_once, gpu.constants[family]["cached"])
-    if family == WARPGROUP:
-        constants = gpu.constants[family]
-        stored = size.stored_bytes * uncached(size, gpu, constants["cached"], constants["evicted"])
-        bytes_moved = bytes_moved + stored * store_excess(groups, size, tiles, at_once, constants)
+    if family == WARPGROUP and size.stored_bytes > gpu.l2_bytes:
+        excess = store_excess(groups, size, tiles, at_once, gpu.constants[family])
+        bytes_moved = bytes_moved + size.stored_bytes * excess
     bytes_moved = np.where(is_one_wave & is_held & (family == WARPGROUP), 0.0, bytes_moved)
     rows, in_row = tiles.rows / groups.floats("cluster_m", 1), tiles.columns / groups.floats("cluster_n", 1)
     is_uneven = (rows % np.minimum(groups.floats(KNOB), rows) > 0) & (in_row > 1)

@@ -18,14 +18,15 @@ _PARTIAL_WAVES = ((1, 1), (1, 2), (1, 3), (2, 1))
 
 # A setting for which one of these does not hold makes the same kernel as another, or one that is never faster. Sums of
 # 32 bits: beyond 208 registers of them a warpgroup spills, or 192 with stream-K or elementwise ops, and of three
-# warpgroups beyond 96, since the register file is divided evenly at the start of a block. Tiles whose width is an odd
-# multiple of eight take longer than predicted, but for the narrowest and those of swapped operands. Source:
-# docs/results/model_forms_seen_bf16-bf16.json and model_exchanged_seen_bf16-bf16.json.
+# warpgroups beyond 96, since the register file is divided evenly at the start of a block. Those of the ping-pong
+# schedule with more than 192 are slower than predicted. Tiles whose width is an odd multiple of eight take longer than
+# predicted, but for the narrowest and those of swapped operands. Source: docs/results/choices_208_columns.json,
+# model_forms_seen_bf16-bf16.json and model_exchanged_seen_bf16-bf16.json.
 _USEFUL_WARPGROUP = (
     "block_n % 16 == 0 or block_n < 32 or c_layout == 'column'",
     (
         "block_m * block_n * products * acc_bits "
-        "<= (208 if tile_scheduler == 'data_parallel' and not has_elementwise else 192) * 128 * 32 "
+        "<= (192 if schedule == 'pingpong' or tile_scheduler == 'stream_k' or has_elementwise else 208) * 128 * 32 "
         "* (1 if schedule == 'pingpong' else consumer_warpgroups)"
     ),
     ("schedule == 'pingpong' or consumer_warpgroups < 3 or block_m * block_n * products * acc_bits <= 96 * 384 * 32"),
