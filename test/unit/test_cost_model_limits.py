@@ -68,7 +68,8 @@ def test_columns_of_exchanged_operands_share_lines_along_m() -> None:
 
 
 def test_partial_accumulators_leave_l2_where_it_does_not_hold_the_operands() -> None:
-    none, twice = (with_constants(hbm_halves=0.0, hbm_partial=times) for times in (0.0, 2.0))
+    stores = {"hbm_store": 1.0, "hbm_odd_store": 0.0, "hbm_store_rows": 0.0, "hbm_alternating_store": 0.0}
+    none, twice = (with_constants(hbm_halves=0.0, hbm_partial=times, **stores) for times in (0.0, 2.0))
     settings = {"split_k": 4, "split_k_workspace": ["memory", "cluster"], "persistent_blocks": 0}
     large, small = (
         [predicted(size(512, 512, k), card, **settings, epilogue="registers")["HBM"] for card in (none, twice)]

@@ -60,3 +60,17 @@ def test_scattered_loads_of_splits_cost_less_in_clusters() -> None:
     none, some = with_constants(split_loads=0.0), with_constants(split_loads=0.3, split_shared=1.0)
     times = [predicted(size(512, 1024, 30000), card, cluster_n=[1, 4], **settings)["TMA"] for card in (none, some)]
     assert times[1] / times[0] == pytest.approx([1 + 0.3 * 2, 1 + 0.3 * 2 / 4])
+
+
+def test_clusters_that_load_one_tile_at_once_wait_for_its_lines() -> None:
+    """Of rows that begin within sectors, one for each cluster; of a B that all tiles of a row of C have in common."""
+    crowded, free = with_constants(crowd=0.1), with_constants(crowd=0.0)
+    knobs = {"block_m": 128, "block_n": 96, "consumer_warpgroups": 1, "stages": 6, "cluster_m": [1, 4]}
+    for k, is_odd in ((328, True), (320, False)):
+        problem = replace(size(132 * 128, 96, k), b_layout="column")
+        waiting, other = (predicted(problem, card, **knobs)["L2"] for card in (crowded, free))
+        assert list(waiting > other) == [is_odd, False]
+    steps = 328 // 64 + 1
+    assert predicted(replace(size(132 * 128, 96, 328), b_layout="column"), crowded, **knobs)["L2"][0] == pytest.approx(
+        steps * 1e-4 * (96 * 132 + 128)  # the row of tiles that a block has for itself counts once
+    )
