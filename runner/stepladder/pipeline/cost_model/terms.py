@@ -319,11 +319,11 @@ def memory_bytes(
     columns = np.minimum(ceil_divide(at_once, rows), tiles.columns)
     waves = ceil_divide(tiles.count, rows * columns)
     wave = (rows * tiles.mean_rows * size.a_bytes + columns * tiles.mean_columns * size.in_bytes) * size.k
-    # Between two reads of a tile of B, the blocks of a group of rows read all of B, and write their rows of C.
+    # Between two reads of a tile of B, the blocks of a group of rows read all of B, and write their rows of a large C.
     between = size.n * size.k * size.in_bytes + rows * tiles.mean_rows * (
         size.k * size.a_bytes + size.n * size.out_bytes
     )
-    reach = np.maximum(size.matmul_bytes, between)
+    reach = np.maximum(size.matmul_bytes, between * (size.stored_bytes > gpu.l2_bytes))
     too_large = np.clip(reach / (gpu.l2_bytes * cached_fraction) - 1.0, 0.0, 1.0)
     of_a, of_b = (1 + both_halves * in_both_halves(count) for count in readers_of(tiles, knobs))
     a = size.a_matrices * size.m * size.a_bytes * of_a
