@@ -26,6 +26,8 @@ _COMPARED = {
     "drawn_forms_copies": "copies of an operand by vectors, for `mkl,lkn->mn`",
     "drawn_forms_triggers": "`launch_trigger = exit` for batches without clusters",
     "drawn_forms_requests": "the term for requests to L2, for batches and misaligned rows",
+    "drawn_forms_stores": "the terms for crowded tiles and for stores of a large C",
+    "drawn_forms_tall": "the same, for many rows or columns, or a C larger than L2, and a short k",
     "h100/drawn_forms_requests": "the term for requests to L2, for batches and misaligned rows",
 }
 

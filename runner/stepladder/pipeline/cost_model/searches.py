@@ -20,8 +20,9 @@ _PARTIAL_WAVES = ((1, 1), (1, 2), (1, 3), (2, 1))
 # 32 bits: beyond 208 registers of them a warpgroup spills, or 192 with stream-K or elementwise ops, and of three
 # warpgroups beyond 96, since the register file is divided evenly at the start of a block. Those of the ping-pong
 # schedule with more than 192 are slower than predicted. Tiles whose width is an odd multiple of eight take longer than
-# predicted, but for the narrowest and those of swapped operands. Source: docs/results/choices_208_columns.json,
-# model_forms_seen_bf16-bf16.json and model_exchanged_seen_bf16-bf16.json.
+# predicted, but for the narrowest and those of swapped operands. Source: model_208_columns.json,
+# choices_208_columns_bf16-bf16.json, model_forms_seen_bf16-bf16.json and model_exchanged_seen_bf16-bf16.json in
+# docs/results.
 _USEFUL_WARPGROUP = (
     "block_n % 16 == 0 or block_n < 32 or c_layout == 'column'",
     (
