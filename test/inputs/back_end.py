@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import command_client
 
 from stepladder.pipeline.codegen import ptx
+from stepladder.runtime.processes import environment_of_module
 
 own_process = ptx.run_back_end
 _processes: list[subprocess.Popen[str]] = []  # their standard inputs stay open
@@ -24,7 +25,7 @@ def server() -> str:
     """Starts a server, which ends with this process; returns its socket."""
     process = subprocess.Popen(
         [sys.executable, os.path.join(os.path.dirname(__file__), "command_server.py"), "back-end"],
-        env=ptx.environment_of_module(),
+        env=environment_of_module(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -43,7 +43,7 @@ START = (
     "from {} import {} as program; sys.exit(program())"
 )
 PACKAGES = ("cli", "emulator", "extension", "payload", "pipeline", "runtime", "verify")
-BACK_ENDS = ("llvm_backend", "spirv_backend")  # run in processes of their own
+BACK_ENDS = ("llvm_backend", "llvm_server", "spirv_backend")  # run in processes of their own
 
 
 def preload() -> bool:

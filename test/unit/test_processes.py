@@ -64,7 +64,7 @@ def end_by_kill(script: str, *arguments: str, stdin: Path | None = None) -> str:
     return waiting.communicate(timeout=60)[0]
 
 
-@pytest.mark.parametrize("module", ["llvm_backend", "spirv_backend"])
+@pytest.mark.parametrize("module", ["llvm_backend", "llvm_server", "spirv_backend"])
 def test_a_process_of_llvm_ends(pipe: Path, module: str) -> None:
     assert end_by_kill(_MODULE, f"{BACKENDS}.{module}", "sm_80", stdin=pipe) == ""
 

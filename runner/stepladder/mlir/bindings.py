@@ -27,7 +27,10 @@ class _Deferred(ModuleType):
     def __getattr__(self, name: str) -> object:
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
-        return getattr(importlib.import_module(self.__name__), name)
+        value = getattr(importlib.import_module(self.__name__), name)
+        if not name.startswith("__"):
+            setattr(self, name, value)  # found at once from here on
+        return value
 
 
 @contextlib.contextmanager
@@ -136,6 +139,7 @@ def atomic_kinds() -> tuple[str, ...]:
     return tuple(kind.name for kind in sorted(kinds, key=int))
 
 
+@functools.cache
 def _native_linalg() -> ModuleType:
     return importlib.import_module(f"{PREFIX}._mlir_libs._mlirDialectsLinalg")
 

@@ -20,7 +20,6 @@ from stepladder.extension.lib.multi_kernel.products import (
     is_product,
     is_without_units,
     layout_sources,
-    refusal_of,
     smallest,
     widens_operand,
 )
@@ -33,6 +32,7 @@ from stepladder.extension.lib.multi_kernel.stages import (
     outline,
     with_producers,
 )
+from stepladder.extension.lib.multi_kernel.trials import is_accepted
 from stepladder.extension.lib.narrow_constants import narrow_constants
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.constant_numbers import repeated_number
@@ -129,7 +129,7 @@ def _with_dequantizing(product: ir.Operation, ops: list[ir.Operation], result: i
     a, b = (dequantizing_ops(value) for value in list(product.operands)[:2])
     for dequantizing in ([*a, *b], b, a):
         attempt = with_producers([*ops, *dequantizing], STARTS)
-        if dequantizing and refusal_of(attempt, result) is None:
+        if dequantizing and is_accepted(attempt, result):
             return attempt
     return ops
 
@@ -201,7 +201,7 @@ def _stage(
     if reductions:
         stage = with_producers([*folded_ops, *reductions], STARTS)
         results = [matrix, *(op.results[0] for op in in_order(list(dict.fromkeys(reductions))))]
-        if _precede_others(stage) and refusal_of(stage, *results, columns=columns) is None:
+        if _precede_others(stage) and is_accepted(stage, *results, columns=columns):
             return stage, results
     stage_without_folds, matrix = _grown(product, ops, result, lambda op: False, with_pairs=with_pairs, columns=columns)
     return stage_without_folds, [matrix]
@@ -221,7 +221,7 @@ def _with_further_results(
         values = _used_outside(product, group, lambda op: False)
         if not all(map(_is_stored, values)) or not _precede_others(group):
             continue
-        if refusal_of(group, *values, columns=columns) is not None:
+        if not is_accepted(group, *values, columns=columns):
             # Of a product in another form, the front of payloads takes one result.
             transposes = fold_transposes(product)
             further_ops = [
@@ -234,7 +234,7 @@ def _with_further_results(
             results = list(plain[-1].results) if is_product_alone else results
             product = plain[0]
             values = _used_outside(product, group, lambda op: False)
-        if refusal_of(group, *values, columns=columns) is None:
+        if is_accepted(group, *values, columns=columns):
             ops, results, ahead = group, values, 0
     return ops, results
 
@@ -306,7 +306,7 @@ def _grown(
             values = _used_outside(product, attempt, is_ignored) or [user.results[0]]
             if len(values) > 1:
                 continue
-            if refusal_of(attempt, values[0], columns=columns) is None:
+            if is_accepted(attempt, values[0], columns=columns):
                 ops, result, group, ahead, refusals, is_refused = attempt, values[0], attempt, 0, 0, False
                 break
             is_refused = True

@@ -3,7 +3,8 @@
     python -m stepladder.pipeline.codegen.llvm_backend CHIP < kernel.ll > kernel.ptx
 
 A second argument names NVIDIA's library of elementary functions (libdevice), which is linked into the module.
-LLVM ends the process when it cannot select an instruction, so `ptx` runs this module in a child.
+LLVM ends the process when it cannot select an instruction, so `ptx` runs this in a process of its own: one that
+`llvm_server` forks, or, where there is no fork, one that runs this module.
 """
 
 from __future__ import annotations
@@ -42,14 +43,36 @@ def _features(llvm_ir: str, chip: str) -> str:
     return _PTX_OF_PARAMETERS if len(_DESCRIPTOR.findall(llvm_ir)) > _DESCRIPTORS else ""
 
 
-def _link(module: llvm.ModuleRef, library: str) -> None:
-    """Links libdevice into a module, and makes its functions internal, so that those without a call are dropped."""
-    functions = llvm.parse_bitcode(Path(library).read_bytes())
+# By path: libraries that are parsed and not linked yet; linking takes the module.
+_libraries: dict[str, llvm.ModuleRef] = {}
+
+
+def parse_library(library: str) -> None:
+    """Parses libdevice, for the next module that it is linked into; once, in a process that forks others.
+
+    Args:
+        library: its path.
+
+    Raises:
+        OSError, RuntimeError: it cannot be read.
+    """
+    if library not in _libraries:
+        _libraries[library] = llvm.parse_bitcode(Path(library).read_bytes())
+
+
+def _link(module: llvm.ModuleRef, library: str, machine: llvm.TargetMachine) -> None:
+    """Links libdevice into a module, and drops its functions that no other one calls: it has hundreds, and to verify
+    and to simplify them all takes longer than the code of most kernels."""
+    parse_library(library)
+    functions = _libraries.pop(library)
     functions.triple, functions.data_layout = module.triple, module.data_layout
     names = [function.name for function in functions.functions if not function.is_declaration]
     module.link_in(functions)
     for name in names:
         module.get_function(name).linkage = llvm.Linkage.internal
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
 
 
 def to_ptx(llvm_ir: str, chip: str, library: str | None = None) -> str:
@@ -69,7 +92,7 @@ def to_ptx(llvm_ir: str, chip: str, library: str | None = None) -> str:
     header = f'target triple = "{_TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n'
     module = llvm.parse_assembly(header + llvm_ir)
     if library is not None:
-        _link(module, library)
+        _link(module, library, machine)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     # Vectors are those of the IR; the vectorizer of loops fails an assertion for some loops over f16.

@@ -1,18 +1,16 @@
-"""LLVM IR to PTX (`llvm_backend`, in a child process), and PTX to a cubin (ptxas)."""
+"""LLVM IR to PTX (`llvm_backend`, in another process), and PTX to a cubin (ptxas)."""
 
 from __future__ import annotations
 
 import re
 import subprocess
-import sys
-from collections.abc import Sequence
 
 from stepladder.mlir.diagnostics import shorten
+from stepladder.pipeline.codegen.llvm_processes import run_back_end
 from stepladder.pipeline.codegen.llvm_text import for_older_llvm
 from stepladder.pipeline.codegen.toolchain import find_libdevice, find_tool
 from stepladder.runtime.errors import FAILED, StepladderError
 from stepladder.runtime.files import temporary_folder
-from stepladder.runtime.processes import environment_of_module
 
 _MAX_LOG_LINES = 3
 
@@ -35,26 +33,6 @@ def to_ptx(llvm_ir: str, chip: str) -> str:
     if foreign:
         raise StepladderError(f"this LLVM does not know the intrinsic {foreign.group(0)}", status=FAILED)
     return child.stdout
-
-
-def run_back_end(arguments: Sequence[str], llvm_ir: str) -> subprocess.CompletedProcess[str]:
-    """Runs `llvm_backend` in a child process, which LLVM may end.
-
-    Args:
-        arguments: of the command.
-        llvm_ir: text of the module, which it reads.
-
-    Returns:
-        Its exit status and its outputs.
-    """
-    return subprocess.run(
-        [sys.executable, "-m", "stepladder.pipeline.codegen.llvm_backend", *arguments],
-        input=llvm_ir,
-        capture_output=True,
-        text=True,
-        env=environment_of_module(),
-        check=False,
-    )
 
 
 def _libraries(llvm_ir: str) -> list[str]:

@@ -14,11 +14,9 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.payload import reference_export
 from stepladder.payload.arguments import updated
-from stepladder.payload.matmul import find_matmul
 from stepladder.payload.selection import Selection
 from stepladder.pipeline import library
 from stepladder.pipeline.automatic import first_of, pipelines_for
-from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.definition import KnobValue
 from stepladder.pipeline.functions import attention_choice
 from stepladder.pipeline.functions.division import has_step, is_on_tensors, multiplies_fp8, selected, target_of
@@ -26,7 +24,7 @@ from stepladder.pipeline.functions.group_choice import has_faster_group
 from stepladder.pipeline.functions.group_knobs import has_few_rows
 from stepladder.pipeline.functions.matmul_requests import of_matmuls
 from stepladder.pipeline.functions.pair_choice import is_slower
-from stepladder.pipeline.functions.stage_texts import is_matmul, stage_texts, with_pitches
+from stepladder.pipeline.functions.stage_texts import is_matmul, problem_of, stage_texts, with_pitches
 from stepladder.pipeline.functions.stages import type_of
 from stepladder.pipeline.knobs import OF_FUNCTIONS
 from stepladder.pipeline.library import pipeline_file
@@ -76,8 +74,7 @@ class Divided:
     @property
     def has_columns(self) -> bool:
         """Whether a matmul reads or writes rows with a pitch: columns of a buffer, or matrices behind rows."""
-        payloads = (parse_payload(text, name) for name, text in self.texts.items() if is_matmul(name))
-        return any(find_matmul(payload).problem.has_windows for payload in payloads)
+        return any(problem_of(text, name).has_windows for name, text in self.texts.items() if is_matmul(name))
 
 
 def divide(text: str, name: str, request: Request, *, pairs: bool) -> Divided:

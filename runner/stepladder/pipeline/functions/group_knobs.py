@@ -6,12 +6,12 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
-from stepladder.payload.matmul import PayloadMatmul, find_matmul
+from stepladder.payload.matmul import PayloadMatmul
 from stepladder.pipeline import knob_choice, library
-from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.cost_model import early_weights, ranking
 from stepladder.pipeline.cost_model.ranking import Candidate
 from stepladder.pipeline.definition import Knobs, KnobValue, Pipeline
+from stepladder.pipeline.functions.stage_texts import problem_of
 from stepladder.pipeline.knob_query import accepted_choice, accepts, make_query, read_payload
 from stepladder.pipeline.knobs import choose_knobs, evaluation_scope
 from stepladder.pipeline.request import Request
@@ -61,9 +61,9 @@ def has_few_rows(text: str) -> bool:
         text: its payload.
 
     Raises:
-        StepladderError: as `find_matmul`.
+        StepladderError: as `problem_of`.
     """
-    problem = find_matmul(parse_payload(text, "group")).problem
+    problem = problem_of(text, "group")
     return early_weights.is_short(problem.m, problem.m)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from stepladder.mlir.types import FITS_TF32
-from stepladder.payload.matmul import find_matmul
 from stepladder.pipeline import library
-from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.functions.stage_texts import problem_of
 from stepladder.pipeline.request import Request
 
 # The knob of pipelines that multiply f32 by three products of tf32, or by one.
@@ -43,7 +42,7 @@ def with_exact_tf32(request: Request, text: str, name: str) -> Request:
         request: of the matmul.
         text: the payload of the matmul; `name`: for messages.
     """
-    if FITS_TF32 not in text or not find_matmul(parse_payload(text, name)).problem.fits_tf32:
+    if FITS_TF32 not in text or not problem_of(text, name).fits_tf32:
         return request
     if _TF32 not in library.load(request.pipeline).knobs:
         return request

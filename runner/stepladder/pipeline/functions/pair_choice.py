@@ -6,9 +6,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from stepladder.payload.matmul import find_matmul
 from stepladder.pipeline import knob_choice, library
-from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.functions.stage_texts import problem_of
 from stepladder.pipeline.knob_choice import Query
 from stepladder.pipeline.knob_query import read_query
 from stepladder.pipeline.request import Request
@@ -38,7 +37,7 @@ def is_slower(texts: Sequence[str], apart: Callable[[], Sequence[str]], request:
         StepladderError: as `knob_query.read_query`.
     """
     kinds = dict.fromkeys(texts)  # equal kernels have equal texts
-    pairs = [text for text in kinds if find_matmul(parse_payload(text, "pair")).problem.second_b is not None]
+    pairs = [text for text in kinds if problem_of(text, "pair").second_b is not None]
     return bool(pairs) and (_leaves_idle(pairs, request) or _dequantizes_longer(texts, apart(), request))
 
 

@@ -9,13 +9,18 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.text import text_of
 from stepladder.mlir.traverse import callee_of, producer, walk
 from stepladder.mlir.windows import CAST
+from stepladder.payload.matmul import find_matmul
 from stepladder.payload.rewrites.computed_factors import WHOLE
 from stepladder.payload.signature import set_signature
 from stepladder.pipeline.context import parse_payload
 from stepladder.pipeline.run import Run
+from stepladder.runtime.problem import Problem
 
 # The step after which each kernel is a function.
 OUTLINED = "outline_elementwise"
+# Of the matmuls that were asked for last, by their payloads; at most as many.
+_problems: dict[str, Problem] = {}
+_MAX_PROBLEMS = 256
 
 
 def is_matmul(name: str) -> bool:
@@ -43,6 +48,23 @@ def kind_named(name: str) -> str:
         name: of the outlined function.
     """
     return name.split("_")[-2]
+
+
+def problem_of(text: str, name: str) -> Problem:
+    """Returns the problem of a stage that is a matmul, in the current MLIR context.
+
+    Args:
+        text: its payload; `name`: for messages.
+
+    Raises:
+        StepladderError: as `find_matmul`.
+    """
+    problem = _problems.get(text)
+    if problem is None:
+        problem = _problems[text] = find_matmul(parse_payload(text, name)).problem
+        if len(_problems) > _MAX_PROBLEMS:
+            del _problems[next(iter(_problems))]
+    return problem
 
 
 def stage_texts(run: Run) -> dict[str, str]:

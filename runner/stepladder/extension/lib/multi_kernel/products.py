@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal
@@ -16,8 +16,8 @@ from stepladder.extension.lib.multi_kernel.stages import (
     is_structured,
     loops_of,
     with_producers,
-    write_stage,
 )
+from stepladder.extension.lib.multi_kernel.trials import is_accepted, refusal_of
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
 from stepladder.mlir.linalg_ops import axis_loops, indexing_maps
@@ -27,20 +27,12 @@ from stepladder.mlir.slices import numbers_of
 from stepladder.mlir.traverse import producer, users_of, walk
 from stepladder.mlir.types import element_of, is_fp8
 from stepladder.payload.front.bodies import factors, structured
-from stepladder.payload.front.plan import STRIDED
-from stepladder.payload.matmul import PayloadMatmul, find_matmul
 from stepladder.payload.producers import PREPARED
-from stepladder.runtime.errors import StepladderError
 
 # Named ops that multiply and add.
 _PRODUCTS = ("linalg.matmul", "linalg.batch_matmul", "linalg.contract", "linalg.mmt4d", "linalg.batch_mmt4d")
 _VECTORS = ("linalg.matvec", "linalg.vecmat", "linalg.batch_matvec", "linalg.batch_vecmat")
 _WIDER = ("arith.extf", "arith.extsi")
-# The largest number of elements of a constant that a text has; what MLIR writes in place of more.
-_SHOWN, _ELIDED = 16, "__elided__"
-# Texts of the groups that were accepted last, at most as many.
-_accepted: dict[tuple[str, bool], None] = {}
-_MAX_ACCEPTED = 256
 
 
 class Groups(NamedTuple):
@@ -146,56 +138,6 @@ def sizes_of(op: ir.Operation) -> dict[int, int]:
             if isinstance(axis, ir.AffineDimExpr):
                 sizes[axis.position] = size
     return sizes
-
-
-def refusal_of(ops: Sequence[ir.Operation], *results: ir.Value, columns: bool = True) -> StepladderError | None:
-    """Returns why no kernel computes a group of ops.
-
-    Args:
-        ops: of one block, with a matmul.
-        results: the values of them that the kernel writes.
-        columns: whether kernels read A and B and write C where rows have a pitch, as those of heads that are merged
-            behind rows do.
-
-    Returns:
-        What the front refuses; None where it accepts them.
-    """
-    trial = ir.Module.create(ops[0].location)
-    write_stage(trial.body, "stage", ops, results)
-    # The iterations of an unrolled loop are many groups of one text. Large constants are left out of it.
-    limits: dict[str, Any] = {"large_elements_limit": _SHOWN, "large_resource_limit": _SHOWN}  # bool to pyright
-    text = trial.operation.get_asm(**limits)
-    if (text, columns) in _accepted:
-        return None
-    try:
-        matmul = find_matmul(trial)
-    except StepladderError as refusal:
-        return refusal
-    if matmul.problem.c_window is not None and not columns:
-        return StepladderError("C has a pitch between its rows, and the pipelines write whole buffers")
-    strided = any(STRIDED in op.attributes for op in ops)
-    if matmul.facts()["read_windows"] and not (columns and _reads_parts(matmul, strided=strided)):
-        return StepladderError("A or B is a part of a buffer that the pipelines do not read in place")
-    if _ELIDED not in text:
-        _accepted[text, columns] = None
-        if len(_accepted) > _MAX_ACCEPTED:
-            del _accepted[next(iter(_accepted))]
-    return None
-
-
-def _reads_parts(matmul: PayloadMatmul, *, strided: bool) -> bool:
-    """Returns whether all pipelines read A and B where they are, as parts of buffers: `wgmma` does not, of elements
-    that it transposes or splits in kernels of their own, and no pipeline reads rows that are not aligned.
-
-    Args:
-        matmul: with A or B that is a part.
-        strided: whether the pipelines read batches of several strides of these elements.
-    """
-    problem = matmul.problem
-    is_along_k = problem.a_layout == "row" and problem.b_layout == "column"
-    widths = {bits_of_name(problem.a_type), bits_of_name(problem.b_type)}
-    is_read = strided or widths == {16} or (widths == {8} and is_along_k)
-    return bool(matmul.facts()["windows_aligned"]) and is_read
 
 
 def layout_sources(op: ir.Operation, values: Sequence[ir.Value], *, columns: bool = False) -> list[ir.Operation]:
@@ -344,24 +286,25 @@ def smallest(product: ir.Operation, *, columns: bool = True) -> tuple[list[ir.Op
 
     Args:
         product: a contraction of two operands on tensors.
-        columns: as for `refusal_of`.
+        columns: as for `is_accepted`.
 
     Raises:
         Refusal: no kernel computes the matmul.
     """
     a, b, *outputs = product.operands
-    first: StepladderError | None = None
+    refused: list[ir.Operation] = []
     attempts = [(values, False) for values in ([a, b, *outputs], [b, *outputs], [a, *outputs], outputs, [])]
     if columns and any(map(_is_windowed, layout_sources(product, [a, b], columns=True))):
         attempts = [(values, True) for values, _ in attempts[:3]] + attempts
     for values, slices in attempts:
         ops = with_producers([product, *layout_sources(product, values, columns=slices)], STARTS)
-        refusal = refusal_of(ops, product.results[0], columns=columns)
-        if refusal is None and _are_multiplied(product, ops):
+        accepted = is_accepted(ops, product.results[0], columns=columns)
+        if accepted and _are_multiplied(product, ops):
             return ops, product.results[0]
-        first = first or refusal
-    if first is not None:
-        raise Refusal(product, first.message)
+        if not accepted and not refused:
+            refused = ops
+    if refused:
+        raise Refusal(product, refusal_of(refused, *product.results, columns=columns))
     raise Refusal(product, f"a product of {_origin(a, ops)} and {_origin(b, ops)}; accepted: operands of one type")
 
 
