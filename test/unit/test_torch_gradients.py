@@ -83,6 +83,44 @@ def test_gradients_of_layers(torch: ModuleType, name: str) -> None:
     _check(torch, layer, [*inputs, torch.randn_like(result)], min(len(inputs), 3))
 
 
+@pytest.mark.parametrize("is_bidirectional", [False, True])
+def test_gradients_of_an_lstm(torch: ModuleType, is_bidirectional: bool) -> None:
+    from torch.fx.experimental.proxy_tensor import make_fx  # pyright: ignore[reportMissingImports]
+
+    from stepladder.api.decompositions.table import TABLE
+
+    layer = torch.nn.LSTM(3, 4, batch_first=True, bidirectional=is_bidirectional, bias=is_bidirectional)
+    parameters = {name: value.detach() for name, value in layer.named_parameters()}
+    states = torch.randn(2, 1 + is_bidirectional, 2, 4)
+
+    def gradients(*given: Any) -> Any:  # noqa: ANN401
+        def loss(parameters: dict[str, Any], x: Any, hidden: Any, cell: Any) -> Any:  # noqa: ANN401
+            y, (hidden, cell) = torch.func.functional_call(layer, parameters, (x, (hidden, cell)))
+            return y.square().sum() + (hidden.sin() + cell.cos()).sum()
+
+        return torch.func.grad_and_value(loss, (0, 1, 2, 3))(*given)
+
+    given = parameters, torch.randn(2, 3, 3), *states
+    assert any("mkldnn" in str(node.target) for node in make_fx(gradients)(*given).graph.nodes)
+    graph = make_fx(gradients, decomposition_table=TABLE)(*given)
+    assert not any("mkldnn" in str(node.target) for node in graph.graph.nodes)
+    torch.testing.assert_close(graph(*given), gradients(*given))
+
+
+def test_gradients_of_an_attention_are_viewed(torch: ModuleType) -> None:
+    from torch.fx.experimental.proxy_tensor import make_fx  # pyright: ignore[reportMissingImports]
+
+    from stepladder.api.decompositions.table import TABLE
+
+    def merged(x: Any) -> Any:  # noqa: ANN401
+        heads = x.view(1, 6, 2, 4).transpose(1, 2)
+        return torch.nn.functional.scaled_dot_product_attention(heads, heads, heads).sum()
+
+    x = torch.randn(1, 6, 8)
+    graph = make_fx(make_fx(torch.func.grad(merged))(x), decomposition_table=TABLE)(x)
+    torch.testing.assert_close(graph(x), torch.func.grad(merged)(x))
+
+
 def test_fake_quantization(torch: ModuleType) -> None:
     from stepladder.api.decompositions.table import TABLE
 

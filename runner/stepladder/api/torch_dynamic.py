@@ -12,8 +12,10 @@ import torch  # pyright: ignore[reportMissingImports]
 
 from stepladder.api.by_shape import Argument
 from stepladder.api.errors import ArgumentError
+from stepladder.api.torch_aliases import Traced
 from stepladder.api.torch_export import Module, check_examples, export
 from stepladder.api.torch_lowering import first_line
+from stepladder.api.torch_objects import Objects
 from stepladder.api.torch_structure import Form, Structure
 from stepladder.api.views import view_of
 from stepladder.runtime.errors import StepladderError
@@ -94,11 +96,19 @@ def dynamic(module: torch.nn.Module, example_inputs: Sequence[object], dynamic_s
         )
     inputs, examples = Structure.of(tuple(example_inputs))
     values = inputs.filled([item.detach() for item in examples])
+    objects, mode = Objects(module, inputs.leaves), Traced((), ())
     try:
-        program = torch.export.export(module, values, dynamic_shapes=dynamic_shapes, strict=False)
+        with mode:
+            program = torch.export.export(module, values, dynamic_shapes=dynamic_shapes, strict=False)
+        objects.check()
+    except StepladderError:
+        raise
     except Exception as error:  # of torch.export, of many kinds
         raise StepladderError(
             f"the module is not exported with these dynamic_shapes: {first_line(error)}",
             notes=[line.strip() for line in str(error).splitlines()[1:] if line.strip().startswith("-")][:4],
         ) from error
+    finally:
+        objects.restore()
+        mode.restore()
     return DynamicModule(program, inputs, examples)

@@ -17,8 +17,10 @@ from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImport
 from stepladder.api.errors import ArgumentError
 from stepladder.api.results import stream_of
 from stepladder.api.signature import Parameter
-from stepladder.api.torch_lowering import exported, linalg
-from stepladder.api.torch_structure import Form, Structure, inputs_of, real
+from stepladder.api.torch_aliases import Traced, written_constants
+from stepladder.api.torch_lowering import functional, linalg, traced
+from stepladder.api.torch_objects import Objects
+from stepladder.api.torch_structure import Form, Structure, TensorLeaf, inputs_of, real
 from stepladder.api.views import is_array
 from stepladder.runtime.errors import StepladderError
 
@@ -184,12 +186,14 @@ class _Trace:
         assigned: indices of the parameters and buffers that it replaces by other tensors.
         returned: for each tensor of the results, the position in the written ones of the one that it is, or None.
         types: the element type of each tensor of the results that is none of the written ones.
+        mode: has its ops take traced tensors.
     """
 
     results: Structure | None = None
     assigned: Sequence[int] = ()
     returned: Sequence[int | None] = ()
     types: Sequence[torch.dtype] = ()
+    mode: Traced | None = None
 
 
 class _Functional(torch.nn.Module):
@@ -199,7 +203,8 @@ class _Functional(torch.nn.Module):
         module: the module.
         names: of its parameters and buffers.
         inputs: structure of the inputs.
-        forms: of the parameters, the buffers and the tensors in the inputs.
+        tensors: the parameters and buffers, the tensors that objects hold, and those in the inputs.
+        forms: theirs.
         has_named: whether inputs are by keyword.
         written: indices of the tensors that it would write: what it writes there is returned first.
         trace: is filled when the module is called; `torch.export` restores the attributes of modules that it traces.
@@ -210,6 +215,7 @@ class _Functional(torch.nn.Module):
         module: torch.nn.Module,
         names: Sequence[str],
         inputs: Structure,
+        tensors: Sequence[torch.Tensor],
         forms: Sequence[Form],
         has_named: bool,
         written: Sequence[int],
@@ -219,15 +225,19 @@ class _Functional(torch.nn.Module):
         self._call = functools.partial(torch.func.functional_call, module)
         self._names, self._inputs, self._written, self._trace = names, inputs, written, trace
         self._forms, self._has_named = forms, has_named
+        # No attributes that are tensors: those are constants of the graph.
+        self._tensors = lambda: tensors
 
     def forward(self, *values: torch.Tensor) -> tuple[torch.Tensor, ...]:
         arguments = [form.given(value) for form, value in zip(self._forms, values, strict=True)]
         arguments = [value.clone() if number in self._written else value for number, value in enumerate(arguments)]
         state = dict(zip(self._names, arguments))
-        inputs = self._inputs.filled(arguments[len(self._names) :])
-        result = self._call(state, *inputs) if self._has_named else self._call(state, inputs)
-        final_values = [*state.values(), *arguments[len(self._names) :]]
+        inputs = self._inputs.filled(arguments[len(arguments) - self._inputs.leaves.count(TensorLeaf) :])
         trace = self._trace
+        trace.mode = mode = Traced(self._tensors(), arguments)
+        with mode:
+            result = self._call(state, *inputs) if self._has_named else self._call(state, inputs)
+        final_values = [*state.values(), *arguments[len(self._names) :]]
         trace.assigned = [
             number for number, (initial, final) in enumerate(zip(arguments, final_values)) if initial is not final
         ]
@@ -239,6 +249,7 @@ class _Functional(torch.nn.Module):
                 raise StepladderError(f"the module replaces '{self._names[number]}' by one of another shape or type")
         written = [final_values[number] for number in self._written]
         trace.results, tensors = Structure.of(result)
+        tensors = [mode.of(tensor) for tensor in tensors]
         trace.returned = [
             next((place for place, value in enumerate(written) if value is tensor), None) for tensor in tensors
         ]
@@ -272,25 +283,54 @@ def export(
     parameters = dict(module.named_parameters())
     state = {**parameters, **dict(module.named_buffers())}
     inputs, examples = Structure.of(inputs_of(example_inputs, keywords))
-    _check_tensors({**state, **{f"input {number}": tensor for number, tensor in enumerate(examples)}})
-    # Of their own each: of one tensor for two inputs, `torch.export` makes one input.
-    forms = [Form.of(item) for item in (*state.values(), *examples)]
-    values = [form.traced(item.detach()) for form, item in zip(forms, (*state.values(), *examples))]
+    held: list[torch.Tensor] = []  # by objects that are no modules
     written: list[int] = []
-    for _ in range(2):  # what it writes is known when it is traced
+    objects = Objects(module, inputs.leaves)
+    while True:  # what it writes is known when it is traced
+        tensors = {**state, **_numbered("tensor", held), **_numbered("input", examples)}
+        _check_tensors(tensors)
+        # Of their own each: of one tensor for two inputs, `torch.export` makes one input.
+        forms = [Form.of(item) for item in tensors.values()]
+        values = [form.traced(item.detach()) for form, item in zip(forms, tensors.values())]
         trace = _Trace()
-        program = exported(_Functional(module, list(state), inputs, forms, bool(keywords), written, trace), values)
+        called = _Functional(module, list(state), inputs, [*tensors.values()], forms, bool(keywords), written, trace)
+        try:
+            program = traced(called, values)
+            objects.check()
+        finally:
+            objects.restore()
+            if trace.mode is not None:
+                trace.mode.restore()
+        assert trace.mode is not None
+        new_held = written_constants(program, values, trace.mode.others)
+        if new_held:
+            written = [number + len(new_held) * (number >= len(state) + len(held)) for number in written]
+            held += new_held
+            continue
+        program = functional(program, values)
         new_numbers = sorted({*trace.assigned, *_written(program)} - {*written})
         if not new_numbers:
             break
-        written = new_numbers
+        written += new_numbers
     assert trace.results is not None
     if not program.graph_signature.user_outputs:
         raise StepladderError("the module returns no tensor")
     exported_module = Module(
-        state, inputs, examples, trace.results, written, trace.returned, len(parameters), trace.types
+        {**state, **_numbered("tensor", held)},
+        inputs,
+        examples,
+        trace.results,
+        written,
+        trace.returned,
+        len(parameters),
+        trace.types,
     )
     return linalg(program), exported_module
+
+
+def _numbered(name: str, tensors: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Returns tensors by names with their numbers."""
+    return {f"{name} {number}": tensor for number, tensor in enumerate(tensors)}
 
 
 def _check_mode(module: torch.nn.Module) -> None:

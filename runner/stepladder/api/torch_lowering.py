@@ -22,7 +22,6 @@ from stepladder.api.decompositions.extrema import keep_nan
 from stepladder.api.decompositions.grouped_products import table as grouped_products
 from stepladder.api.decompositions.table import TABLE
 from stepladder.api.errors import ArgumentError
-from stepladder.api.torch_aliases import read_inputs
 from stepladder.api.torch_constants import fold_constants
 from stepladder.api.torch_empty import fold_empty
 from stepladder.api.torch_single_ops import not_lowered
@@ -82,8 +81,8 @@ _INSTEAD = (
 )
 
 
-def exported(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:  # noqa: ANN401
-    """Returns the graph of a module, of functional ops that torch-mlir lowers.
+def traced(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:  # noqa: ANN401
+    """Returns the graph of a module, of ops that may write in place.
 
     Args:
         module: computes tensors.
@@ -92,36 +91,53 @@ def exported(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:  #
     Raises:
         StepladderError: torch-mlir is missing, or PyTorch does not export the module.
     """
-    try:
-        fx = importlib.import_module("torch_mlir.fx")
-    except ImportError as error:
-        raise StepladderError(f"a torch.nn.Module is compiled by torch-mlir, which is missing ({error})") from error
+    _torch_mlir()
+    return _refusing(lambda: torch.export.export(module, tuple(values), strict=False), [])
 
-    def traced(module: torch.nn.Module, values: Sequence[torch.Tensor]) -> Any:  # noqa: ANN401
-        program = torch.export.export(module, tuple(values), strict=False)
-        read_inputs(program, values)
-        if has_branches(program):
-            program = torch.export.export(Selected(program.module()), tuple(values), strict=False)
-            read_inputs(program, values)
+
+def functional(program: Any, values: Sequence[torch.Tensor]) -> Any:  # noqa: ANN401
+    """Returns a graph of functional ops that torch-mlir lowers.
+
+    Args:
+        program: of `traced`.
+        values: what it was traced with.
+
+    Raises:
+        StepladderError: PyTorch does not export the graph.
+    """
+    fx = _torch_mlir()
+
+    def decomposed(program: Any) -> Any:  # noqa: ANN401
         _check_derivatives(program)
         # Ops name the GPU that they are traced on, and PyTorch has kernels of its own for it; torch-mlir knows neither.
         program = move_to_device_pass(program, "cpu")
         return program.run_decompositions({**fx.get_decomposition_table(), **TABLE, **grouped_products()})
 
-    program = _refusing(lambda: traced(module, values), [])
+    if has_branches(program):
+        program = traced(Selected(program.module()), values)
+    program = _refusing(lambda: decomposed(program), [])
     if any(is_complex(node.meta.get("val")) for node in program.graph.nodes):
         on_host = [value.cpu() if not value.is_meta else value for value in values]
-        program = _refusing(lambda: traced(Reals(program.module()), on_host), [])
+        real = traced(Reals(program.module()), on_host)
+        program = _refusing(lambda: decomposed(real), [])
     fold_empty(program)
     fold_constants(program)
     return program
+
+
+def _torch_mlir() -> Any:  # noqa: ANN401
+    """Returns torch-mlir, which is optional."""
+    try:
+        return importlib.import_module("torch_mlir.fx")
+    except ImportError as error:
+        raise StepladderError(f"a torch.nn.Module is compiled by torch-mlir, which is missing ({error})") from error
 
 
 def linalg(program: Any) -> str:  # noqa: ANN401
     """Returns a graph as linalg on tensors.
 
     Args:
-        program: of `exported`.
+        program: of `functional`.
 
     Raises:
         StepladderError: an op that torch-mlir does not lower, or that no kernel computes.

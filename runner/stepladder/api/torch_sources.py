@@ -16,6 +16,8 @@ import torch  # pyright: ignore[reportMissingImports]
 from stepladder.api.errors import ArgumentError
 
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+# What a module, or a function, may call.
+CALLABLES = (functools.partial, *_FUNCTIONS)
 
 
 def is_source(source: object, is_called: bool) -> bool:
@@ -27,7 +29,7 @@ def is_source(source: object, is_called: bool) -> bool:
     """
     if isinstance(source, (torch.nn.Module, torch.export.ExportedProgram)):
         return True
-    return is_called and isinstance(source, (functools.partial, *_FUNCTIONS))
+    return is_called and isinstance(source, CALLABLES)
 
 
 class _Called(torch.nn.Module):
@@ -40,15 +42,15 @@ class _Called(torch.nn.Module):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
         self._function = function
-        captured = dict(_captured(function))
-        for name, value in captured.items():
+        values = dict(captured(function))
+        for name, value in values.items():
             if isinstance(value, torch.Tensor):
                 raise ArgumentError(
                     f"the function captures the tensor '{name}', of which a kernel would keep the numbers; accepted: "
                     "tensors as arguments, or a torch.nn.Module with parameters and buffers"
                 )
         # A module that appears twice is one to `named_parameters`.
-        self.captured = torch.nn.ModuleList(item for item in captured.values() if isinstance(item, torch.nn.Module))
+        self.captured = torch.nn.ModuleList(item for item in values.values() if isinstance(item, torch.nn.Module))
 
     def forward(self, *arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401
         """Returns the results of the function.
@@ -59,15 +61,19 @@ class _Called(torch.nn.Module):
         return self._function(*arguments, **keywords)
 
 
-def _captured(function: Any) -> Iterator[tuple[str, object]]:  # noqa: ANN401
-    """Yields names and values that a function reads beside its arguments."""
+def captured(function: Any) -> Iterator[tuple[str, object]]:  # noqa: ANN401
+    """Yields names and values that a function reads beside its arguments.
+
+    Args:
+        function: a function, a method, a `functools.partial` or a module.
+    """
     if isinstance(function, functools.partial):
-        yield from _captured(function.func)
+        yield from captured(function.func)
         yield from zip(map(str, range(len(function.args))), function.args)
         yield from function.keywords.items()
     elif isinstance(function, types.MethodType):
         yield "self", function.__self__
-        yield from _captured(function.__func__)
+        yield from captured(function.__func__)
     elif isinstance(function, torch.nn.Module):
         yield "self", function
     elif isinstance(function, types.FunctionType):

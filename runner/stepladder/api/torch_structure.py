@@ -26,7 +26,7 @@ def inputs_of(inputs: Sequence[object], keywords: Mapping[str, object]) -> tuple
     return (tuple(inputs), dict(sorted(keywords.items()))) if keywords else tuple(inputs)
 
 
-class _Tensor:
+class TensorLeaf:
     """Stands for a tensor in a structure."""
 
 
@@ -36,7 +36,7 @@ class Structure:
 
     Attributes:
         spec: PyTorch's description of it.
-        leaves: the class `_Tensor` for a tensor; what is no tensor as it is.
+        leaves: the class `TensorLeaf` for a tensor; what is no tensor as it is.
     """
 
     spec: Any
@@ -50,7 +50,7 @@ class Structure:
             value: tensors and others in lists, tuples and dictionaries.
         """
         leaves, spec = pytree.tree_flatten(value)
-        constants = tuple(_Tensor if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
+        constants = tuple(TensorLeaf if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
         return cls(spec, constants), [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
     def tensors_of(self, inputs: Sequence[object], keywords: Mapping[str, object] | None = None) -> list[torch.Tensor]:
@@ -69,7 +69,7 @@ class Structure:
         for number, (leaf, expected) in enumerate(zip(structure.leaves, self.leaves)):
             if type(leaf) is not type(expected) or leaf != expected:
                 actual_text, expected_text = (
-                    "a tensor" if item is _Tensor else repr(item) for item in (leaf, expected)
+                    "a tensor" if item is TensorLeaf else repr(item) for item in (leaf, expected)
                 )
                 raise ArgumentError(f"input {number} is {actual_text}, and the module is compiled for {expected_text}")
         return tensors
@@ -81,7 +81,7 @@ class Structure:
             tensors: in order.
         """
         rest = iter(tensors)
-        return pytree.tree_unflatten([next(rest) if leaf is _Tensor else leaf for leaf in self.leaves], self.spec)
+        return pytree.tree_unflatten([next(rest) if leaf is TensorLeaf else leaf for leaf in self.leaves], self.spec)
 
 
 @dataclasses.dataclass(frozen=True)

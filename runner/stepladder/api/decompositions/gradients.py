@@ -88,7 +88,9 @@ def _of_attention(
     of_weights = torch.matmul(of_result, v.transpose(-1, -2)).to(weights.dtype)
     means = (of_result.to(weights.dtype) * result.to(weights.dtype)).sum(-1, keepdim=True)
     of_scores = (weights * (of_weights - means) * factor).to(q.dtype)
-    return torch.matmul(of_scores, k), torch.matmul(of_scores.transpose(-1, -2), q), of_v
+    gradients = (torch.matmul(of_scores, k), torch.matmul(of_scores.transpose(-1, -2), q), of_v)
+    # Heads are next to each other in memory, as views after the op require.
+    return tuple(gradient.transpose(1, 2).contiguous().transpose(1, 2) for gradient in gradients)
 
 
 def _resizing(count: int, extent: int, align_corners: bool, scale: float | None, like: torch.Tensor) -> torch.Tensor:
