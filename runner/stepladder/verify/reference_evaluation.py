@@ -9,6 +9,7 @@ the parts of the inputs that it depends on, so that a large result can be compar
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -28,6 +29,12 @@ from stepladder.runtime.reference import (
 from stepladder.runtime.reference_operations import is_float
 from stepladder.verify.arrays import Array, NumPyArrays
 from stepladder.verify.structured_evaluation import Region, StructuredOp
+
+# How many instructions that read each other's results are computed one within the other. Python's stack has room for a
+# few times as many; of deeper programs, some values in between are computed before, as a whole.
+DEPTH = 48
+# Values of few instructions, such as empty and constant arrays, are computed where they are read.
+SHALLOW = 3
 
 
 class Evaluation:
@@ -50,13 +57,30 @@ class Evaluation:
         }
         self.makers: dict[int, tuple[Instruction, int]] = {}
         for instruction in program.instructions:
-            results = instruction.results if isinstance(instruction, Generic) else (instruction.result,)
-            for number, result in enumerate(results):
+            for number, result in enumerate(self._results_of(instruction)):
                 self.makers[result] = instruction, number
         self.shapes = {value: argument.shape for value, (argument, _) in self._arguments.items()}
         for instruction in program.instructions:
             self._note_shapes(instruction)
-        self._kept: dict[tuple[int, tuple], Array] = {}
+        # Whole values, and parts of those that several instructions read, while a part of a result is computed.
+        self._kept: dict[int, Array] = {}
+        self._parts: dict[tuple[int, tuple], Array] = {}
+        self._is_computing = False
+        self._readers: Counter[int] = Counter()
+        # Instructions on the longest chain to a value, and those values that a deeper group of instructions reads.
+        self._depths: dict[int, int] = {}
+        self._between: set[int] = set()
+        for instruction in program.instructions:
+            sources = sources_of(instruction)
+            self._readers.update(sources)
+            depth = 1 + max((self._depths.get(source, 0) for source in sources), default=0)
+            own_depths = ((source, self._depths.get(source, 0)) for source in sources)
+            self._between |= {source for source, own in own_depths if SHALLOW < own < depth // DEPTH * DEPTH}
+            self._depths |= dict.fromkeys(self._results_of(instruction), depth)
+
+    @staticmethod
+    def _results_of(instruction: Instruction) -> tuple[int, ...]:
+        return instruction.results if isinstance(instruction, Generic) else (instruction.result,)
 
     def _note_shapes(self, instruction: Instruction) -> None:
         if isinstance(instruction, Generic):
@@ -101,14 +125,37 @@ class Evaluation:
             region: a slice for each axis, with start and stop.
             keep: keep the result, where the region is the whole value, for the next time.
         """
+        if value in self._kept:
+            return self._kept[value][region]
         key = value, tuple((part.start, part.stop) for part in region)
-        if key in self._kept:
-            return self._kept[key]
-        array = self._computed(value, region)
+        if key in self._parts:
+            return self._parts[key]
+        is_outermost, self._is_computing = not self._is_computing, True
+        try:
+            if is_outermost and self._depths.get(value, 0) >= DEPTH:
+                for source in self._before(value):
+                    self.whole(source)
+            array = self._computed(value, region)
+        finally:
+            if is_outermost:
+                self._is_computing = False
+                self._parts.clear()
         # A part of a value is asked for once, block by block; the whole of one for every block.
         if keep and all((part.start, part.stop) == (0, size) for part, size in zip(region, self.shapes[value])):
-            self._kept[key] = array
+            self._kept[value] = array
+        elif self._readers[value] > 1 and not is_outermost:
+            self._parts[key] = array
         return array
+
+    def _before(self, value: int) -> list[int]:
+        """Returns the values that are computed before one, in the order of the program."""
+        needed, left = set(), [value]
+        while left:
+            maker = self.makers.get(left.pop())
+            sources = sources_of(maker[0]) - needed if maker else set()
+            needed |= sources
+            left.extend(sources)
+        return [source for source in self._depths if source in needed & self._between]
 
     def _computed(self, value: int, region: Region) -> Array:
         if value in self._arguments:
@@ -154,3 +201,21 @@ class Evaluation:
         """
         shape = [part.stop - part.start for part in region]
         return self.arrays.load(np.full(shape, number, self.kind(type_)), self.kind(type_))
+
+
+def sources_of(instruction: Instruction) -> set[int]:
+    """Returns the values of the program that an instruction reads.
+
+    Args:
+        instruction: of a program.
+    """
+    match instruction:
+        case Generic():
+            inside = {*instruction.arguments, *(op.result for op in instruction.body)}
+            read = {operand for op in instruction.body for operand in op.operands} | set(instruction.yields)
+            return {*instruction.inputs, *instruction.outputs} | (read - inside)
+        case Reshape() | Slice():
+            return {instruction.source}
+        case Insert():
+            return {instruction.source, instruction.target}
+    return set()

@@ -195,15 +195,29 @@ class StructuredOp:
         Args:
             number: of a value: an argument of the body, the result of an op in it, or a value of the program.
         """
-        if number not in self.values:
-            self.values[number] = (
-                self._operand(number)
-                if number in self.op.arguments
-                else self._applied(self.definitions[number])
-                if number in self.definitions
-                else Labelled(self.program.whole(number), ())
-            )
+        left = [number]
+        while left:
+            value = left[-1]
+            op = self.definitions.get(value)
+            missing = [operand for operand in op.operands if self._is_inside(operand)] if op else []
+            if missing and value not in self.values:
+                left.extend(missing)
+                continue
+            left.pop()
+            if value not in self.values:
+                self.values[value] = self._evaluated(value)
         return self.values[number]
+
+    def _is_inside(self, number: int) -> bool:
+        """Returns whether a value is the result of an op of the body that was not evaluated yet."""
+        return number in self.definitions and number not in self.values
+
+    def _evaluated(self, number: int) -> Labelled:
+        if number in self.op.arguments:
+            return self._operand(number)
+        if number in self.definitions:
+            return self._applied(self.definitions[number])
+        return Labelled(self.program.whole(number), ())
 
     def _operand(self, number: int) -> Labelled:
         """Returns an input or output, for the iterations that run."""
