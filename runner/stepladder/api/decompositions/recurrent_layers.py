@@ -64,9 +64,8 @@ def _layer(
 
     The last result is what oneDNN keeps for the gradients, which are computed without it.
     """
-    if (
-        mode != _LSTM or batch_sizes
-    ):  # a layer in one direction, whose steps are its first axis, whatever the others say
+    # A layer in one direction, whose steps are its first axis, whatever the other arguments say.
+    if mode != _LSTM or batch_sizes:
         return NotImplemented
     x = x.flip(0) if reverse else x
     steps = _steps(
@@ -108,9 +107,8 @@ def _of_layer(
 ) -> Any:  # noqa: ANN401
     """Returns the gradients of a layer, whose steps are computed again; arguments as of
     `aten.mkldnn_rnn_layer_backward`."""
-    if (
-        mode != _LSTM or batch_sizes
-    ):  # a layer in one direction, whose steps are its first axis, whatever the others say
+    # A layer in one direction, whose steps are its first axis, whatever the other arguments say.
+    if mode != _LSTM or batch_sizes:
         return NotImplemented
     x = x.flip(0) if reverse else x
     steps = _steps(
