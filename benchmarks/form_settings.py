@@ -17,8 +17,8 @@ that differ; `launches`, the first settings for batches that L2 holds, each with
 `triggers`, the first settings for these, each with both launch triggers; `any`, drawn forms of all kinds, with settings
 as of `seen`; `added`, drawn products to which a matrix is added, with the first settings for each number of buffers of
 the epilogue; `tall`, drawn products with many rows or columns, few of the others and a short k, with settings as of
-`seen`; and `outer`, drawn products with a short k whose C is larger than the L2 cache, with the first settings of tiles
-for each number of buffers and for several orders of tiles.
+`seen`; and `outer`, drawn products with a short k whose C is larger than the L2 cache, with random ones of the first
+settings, numbers of buffers and orders of tiles.
 """
 
 from __future__ import annotations

@@ -164,8 +164,8 @@ def store_excess(knobs: Columns, size: Size, tiles: Tiles, at_once: Array, const
     """Returns by how much more time HBM takes to store C than to read as many bytes, as a multiple of the latter.
 
     Boxes of rows that begin within sectors of the L2 cache write two sectors of a row in part. Stores to many rows at
-    once are further apart in memory, and so are those of warpgroups that take turns. Source: fitted,
-    docs/results/forms_outer.json.
+    once are further apart in memory, and so are those of warpgroups that take turns. Source: constants that are set to
+    docs/results/forms_outer.json and model_large_c_f16-f16.json.
 
     Args:
         knobs: with the tile, the epilogue and the order of blocks.
