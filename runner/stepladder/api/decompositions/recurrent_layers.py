@@ -25,10 +25,11 @@ def _steps(
     Args:
         x: of each step, (steps, batch, features).
         weights: of the input, of the hidden state, and their biases; rows are those of four gates.
-        hidden, cell: the states before the first step.
+        hidden, cell: the states before the first step, (1, batch, features) or (batch, features).
         has_biases: whether the biases are used.
     """
     of_input, of_hidden, *biases = weights
+    hidden, cell = (state.reshape(x.shape[1], -1) for state in (hidden, cell))
     sums = torch.nn.functional.linear(x, of_input, biases[0] + biases[1] if has_biases else None)
     found = []
     for step in range(x.shape[0]):
@@ -68,13 +69,7 @@ def _layer(
     if mode != _LSTM or batch_sizes:
         return NotImplemented
     x = x.flip(0) if reverse else x
-    steps = _steps(
-        x,
-        (of_input, of_hidden, input_bias, hidden_bias),
-        hidden.reshape(x.shape[1], -1),
-        cell.reshape(x.shape[1], -1),
-        has_biases,
-    )
+    steps = _steps(x, (of_input, of_hidden, input_bias, hidden_bias), hidden, cell, has_biases)
     states = [step[-2] for step in (reversed(steps) if reverse else steps)]
     kept = torch.zeros(1, dtype=torch.uint8, device=x.device)
     return torch.stack(states), steps[-1][-2].reshape(hidden.shape), steps[-1][-1].reshape(cell.shape), kept
@@ -111,13 +106,7 @@ def _of_layer(
     if mode != _LSTM or batch_sizes:
         return NotImplemented
     x = x.flip(0) if reverse else x
-    steps = _steps(
-        x,
-        (of_input, of_hidden, input_bias, hidden_bias),
-        hidden.reshape(x.shape[1], -1),
-        cell.reshape(x.shape[1], -1),
-        has_biases,
-    )
+    steps = _steps(x, (of_input, of_hidden, input_bias, hidden_bias), hidden, cell, has_biases)
     of_state, of_cell = (
         x.new_zeros(x.shape[1], hidden_size) if item is None else item.reshape(x.shape[1], hidden_size)
         for item in (of_last_hidden, of_last_cell)
