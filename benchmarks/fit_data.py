@@ -144,7 +144,14 @@ def exchanged(size: Size) -> Size:
     """
     opposite = {"row": "column", "column": "row"}
     return replace(
-        size, m=size.n, n=size.m, a_layout=opposite[size.b_layout], b_layout=opposite[size.a_layout], c_layout="column"
+        size,
+        m=size.n,
+        n=size.m,
+        a_matrices=size.b_matrices,
+        b_matrices=size.a_matrices,
+        a_layout=opposite[size.b_layout],
+        b_layout=opposite[size.a_layout],
+        c_layout="column",
     )
 
 

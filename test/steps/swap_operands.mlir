@@ -110,6 +110,70 @@ func.func @two_results(%A: memref<8x128xf16>, %B: memref<128x256xf16>, %D: tenso
 
 // -----
 
+// A batch: the matrices are exchanged, the loop over the batch stays. A column-major A that all matmuls read becomes a
+// row-major B that they do.
+//
+// CHECK-DAG: #[[a:.+]] = affine_map<(d0, d1, d2, d3) -> (d0, d3, d1)>
+// CHECK-DAG: #[[b:.+]] = affine_map<(d0, d1, d2, d3) -> (d3, d2)>
+// CHECK-DAG: #[[c:.+]] = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>
+// CHECK-LABEL: func.func @batch(
+// CHECK: [[view:%.+]] = memref.transpose %{{.+}} (d0, d1, d2) -> (d0, d2, d1) : memref<3x8x256xf32> to memref<3x256x8xf32, strided<[2048, 1, 256]>>
+// CHECK-NEXT: [[start:%.+]] = bufferization.to_tensor [[view]] restrict writable
+// CHECK-NEXT: [[d:%.+]] = linalg.contract indexing_maps = [#[[a]], #[[b]], #[[c]]] ins(%{{.+}}, %{{.+}} : tensor<3x128x256xf16>, tensor<128x8xf16>) outs([[start]] : tensor<3x256x8xf32>)
+// CHECK-NEXT: bufferization.materialize_in_destination [[d]] in restrict writable [[view]]
+#a = affine_map<(b, m, n, k) -> (k, m)>
+#b = affine_map<(b, m, n, k) -> (b, k, n)>
+#c = affine_map<(b, m, n, k) -> (b, m, n)>
+func.func @batch(%A: memref<128x8xf16>, %B: memref<3x128x256xf16>, %C: memref<3x8x256xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<128x8xf16> to tensor<128x8xf16>
+  %b = bufferization.to_tensor %B restrict : memref<3x128x256xf16> to tensor<3x128x256xf16>
+  %c = bufferization.to_tensor %C restrict writable : memref<3x8x256xf32> to tensor<3x8x256xf32>
+  %product = linalg.contract indexing_maps = [#a, #b, #c] ins(%a, %b : tensor<128x8xf16>, tensor<3x128x256xf16>)
+                             outs(%c : tensor<3x8x256xf32>) -> tensor<3x8x256xf32>
+  bufferization.materialize_in_destination %product in restrict writable %C
+    : (tensor<3x8x256xf32>, memref<3x8x256xf32>) -> ()
+  return
+}
+
+// -----
+
+// A row-major A that all matmuls read becomes a column-major B that they do, for which linalg.batch_matmul has no map.
+// A bias of the rows becomes one of the columns.
+//
+// CHECK-DAG: #[[b:.+]] = affine_map<(d0, d1, d2, d3) -> (d2, d3)>
+// CHECK-DAG: #[[bias:.+]] = affine_map<(d0, d1, d2) -> (d0, d2)>
+// CHECK-LABEL: func.func @batch_with_bias(
+// CHECK: [[product:%.+]] = linalg.contract indexing_maps = [#{{.+}}, #[[b]], #{{.+}}] ins(%{{.+}}, %{{.+}} : tensor<3x128x256xf16>, tensor<8x128xf16>)
+// CHECK: linalg.generic {indexing_maps = [#[[same:.+]], #[[bias]], #[[same]]]
+// CHECK-SAME: ins([[product]], %{{.+}} : tensor<3x256x8xf32>, tensor<3x8xf32>)
+#a = affine_map<(b, m, n, k) -> (m, k)>
+#b = affine_map<(b, m, n, k) -> (b, k, n)>
+#c = affine_map<(b, m, n, k) -> (b, m, n)>
+#same = affine_map<(b, i, j) -> (b, i, j)>
+#rows = affine_map<(b, i, j) -> (b, i)>
+func.func @batch_with_bias(%A: memref<8x128xf16>, %B: memref<3x128x256xf16>, %D: tensor<3x8xf32>,
+                           %C: memref<3x8x256xf32>) {
+  %a = bufferization.to_tensor %A restrict : memref<8x128xf16> to tensor<8x128xf16>
+  %b = bufferization.to_tensor %B restrict : memref<3x128x256xf16> to tensor<3x128x256xf16>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<3x8x256xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<3x8x256xf32>) -> tensor<3x8x256xf32>
+  %product = linalg.batch_matmul indexing_maps = [#a, #b, #c] ins(%a, %b : tensor<8x128xf16>, tensor<3x128x256xf16>)
+                                 outs(%start : tensor<3x8x256xf32>) -> tensor<3x8x256xf32>
+  %c = bufferization.to_tensor %C restrict writable : memref<3x8x256xf32> to tensor<3x8x256xf32>
+  %sum = linalg.generic {indexing_maps = [#same, #rows, #same], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%product, %D : tensor<3x8x256xf32>, tensor<3x8xf32>) outs(%c : tensor<3x8x256xf32>) {
+  ^bb0(%x: f32, %d: f32, %y: f32):
+    %s = arith.addf %x, %d : f32
+    linalg.yield %s : f32
+  } -> tensor<3x8x256xf32>
+  bufferization.materialize_in_destination %sum in restrict writable %C
+    : (tensor<3x8x256xf32>, memref<3x8x256xf32>) -> ()
+  return
+}
+
+// -----
+
 func.func @inserted_on_the_way(%A: memref<8x128xf16>, %B: memref<128x8xf16>, %C: memref<8x8xf32>) {
   %a = bufferization.to_tensor %A restrict : memref<8x128xf16> to tensor<8x128xf16>
   %b = bufferization.to_tensor %B restrict : memref<128x8xf16> to tensor<128x8xf16>

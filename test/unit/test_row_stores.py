@@ -104,6 +104,35 @@ def test_refused(text: str, knobs: dict[str, bool | str], message: str) -> None:
         run_pipeline(text, "payload.mlir", Request("wgmma", {**ROWS, **knobs}))
 
 
+def added_between() -> str:
+    """Returns a batch to whose rows those of D[row, matrix] are added."""
+    a, b, c, d = "tensor<2x64x40xf16>", "tensor<2x34x40xf16>", "tensor<2x64x34xf32>", "tensor<64x2x34xf16>"
+    loops, same = "(b, m, n, k)", "affine_map<(b, m, n) -> (b, m, n)>"
+    maps = ", ".join(f"affine_map<{loops} -> {result}>" for result in ("(b, m, k)", "(b, n, k)", "(b, m, n)"))
+    return f"""func.func @matmul(%A: {a}, %B: {b}, %D: {d}) -> {c} {{
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : {c}
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : {c}) -> {c}
+  %product = linalg.batch_matmul indexing_maps = [{maps}] ins(%A, %B : {a}, {b}) outs(%zeros : {c}) -> {c}
+  %c = linalg.generic {{indexing_maps = [{same}, affine_map<(b, m, n) -> (m, b, n)>, {same}],
+                       iterator_types = ["parallel", "parallel", "parallel"]}}
+      ins(%product, %D : {c}, {d}) outs(%empty : {c}) {{
+  ^bb0(%x: f32, %d: f16, %y: f32):
+    %e = arith.extf %d : f16 to f32
+    %s = arith.addf %x, %e : f32
+    linalg.yield %s : f32
+  }} -> {c}
+  return %c : {c}
+}}
+"""
+
+
+@pytest.mark.parametrize("knobs", [ROWS, {**TILES, "epilogue": "registers"}])
+def test_matrices_of_a_batch_that_begin_within_units(knobs: dict[str, bool | int | str]) -> None:
+    """The rows of D are 68 elements apart, but the second matrix begins at the 34th: vectors of 4 are not aligned."""
+    check(added_between(), "wgmma", knobs, levels="last")
+
+
 @pytest.mark.parametrize("n, epilogue", [(4095, "rows"), (4096, "tma")])
 def test_the_model_chooses_it_where_tma_does_not_take_rows(n: int, epilogue: str) -> None:
     text = matmul_text(4096, n, 4096, a_type="bf16", b_type="bf16", c_type="bf16", accumulate=False)

@@ -77,6 +77,17 @@ def test_epilogues_are_right(kind: str, rows: int, where: str) -> None:
     check(payload(kind, rows, 72, 80, stored=stored), "wgmma", EPILOGUES[where], levels="last")
 
 
+LAYOUTS = ("row", "column")
+BATCHES = list(itertools.product(LAYOUTS, LAYOUTS, ("", "a", "b", "ab"), EPILOGUES))
+
+
+@pytest.mark.parametrize("a_layout, b_layout, broadcast, where", sample(BATCHES, 6))
+def test_batches_are_right(a_layout: str, b_layout: str, broadcast: str, where: str) -> None:
+    layouts = {"a_layout": a_layout, "b_layout": b_layout, "broadcast": broadcast}
+    text = matmul_text(40, 72, 80, batch=2, c_type="f16", accumulate=False, **layouts)
+    check(text, "wgmma", EPILOGUES[where], levels="last")
+
+
 REFUSED = {
     "does not support reductions of the product": reduction_payload(64, 64, 64, [Reduced(next(iter(FOLDS)), 1)]),
     "requires a single product, not a pair": PairPayload().text(),

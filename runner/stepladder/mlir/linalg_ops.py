@@ -121,12 +121,31 @@ def create_loop_index(loop: int) -> ir.Value:
     ).results[0]
 
 
-def with_swapped_loops(map_: ir.AffineMap) -> ir.AffineMap:
-    """Returns an indexing map with its first two loops swapped.
+def with_swapped_loops(map_: ir.AffineMap, batches: int = 0) -> ir.AffineMap:
+    """Returns an indexing map with the loops of rows and columns swapped.
 
     Args:
         map_: whose results are loops and constants.
+        batches: loops of a batch, which precede those of rows and columns.
     """
-    first, second = (ir.AffineExpr.get_dim(number) for number in range(2))
+    first, second = (ir.AffineExpr.get_dim(batches + number) for number in range(2))
     results = [second if loop == first else first if loop == second else loop for loop in map_.results]
     return ir.AffineMap.get(map_.n_dims, 0, results)
+
+
+def product_name(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> str:
+    """Returns the name that a matmul or a batch has with other indexing maps: `linalg.batch_matmul` has no map of an
+    operand that is both broadcast and transposed, `linalg.contract` has.
+
+    Args:
+        op: the matmul.
+        maps: of A, B and C.
+    """
+    if op.name != "linalg.batch_matmul":
+        return op.name
+    *_, column, k = range(maps[0].n_dims)
+    is_general = any(
+        len(map_.results) < len(maps[2].results) and axis_loops(map_)[-1] != last
+        for map_, last in zip(maps, (k, column))
+    )
+    return "linalg.contract" if is_general else op.name

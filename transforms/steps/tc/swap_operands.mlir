@@ -9,6 +9,9 @@
 // matmul state, and C is written through a transposed view, whose columns are contiguous. Elementwise ops on the
 // product are transposed too: a per-row bias becomes a per-column bias, a matrix is read in transposed order, and each
 // result gets a transposed view. Expressions of all steps use the sizes and layouts of the swapped product (`facts`).
+// Each matmul of a batch is swapped. Where m and n are just above a multiple of 64, swapping decides which of them is
+// padded to 64 rows: 51 matmuls of 272 x 328 are 1.65 times their size in tiles of 192 x 192, and 1.17 times in swapped
+// tiles of 192 x 136.
 //
 // Source: the identity. cuBLAS runs kernels with tiles of 64x8 and 64x24 for such problems, by their names in a
 // profile.
@@ -32,7 +35,7 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @swap_operands(%module: !transform.any_op {transform.readonly})
       attributes {facts = {
-        m = "n", n = "m",
+        m = "n", n = "m", a_matrices = "b_matrices", b_matrices = "a_matrices",
         a_layout = "'row' if b_layout == 'column' else 'column'",
         b_layout = "'row' if a_layout == 'column' else 'column'",
         a_type = "b_type", b_type = "a_type", a_bits = "b_bits", b_bits = "a_bits",
@@ -41,7 +44,8 @@ module attributes {transform.with_named_sequence} {
       }, requires = [
         {condition = "tile_scheduler == 'data_parallel'",
          message = "swap_operands requires tile_scheduler = data_parallel"},
-        {condition = "not batched", message = "swap_operands requires a single matmul, not a batch"},
+        {condition = "batch_strides == 1",
+         message = "swap_operands requires matmuls of a batch that are one stride apart in C"},
         {condition = "products == 1", message = "swap_operands requires a single product, not a pair"},
         {condition = "reductions == 0",
          message = "swap_operands does not support reductions of the product"}

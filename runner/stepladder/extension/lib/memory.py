@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeVar
 
 from stepladder.extension.lib.arithmetic import add, index
 from stepladder.extension.lib.dialect import Refusal
@@ -12,6 +13,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.traverse import producer
 
+_T = TypeVar("_T")
 # Ops that view a buffer, or a slice of it, in another shape.
 VIEWS = ("memref.subview", "memref.expand_shape")
 
@@ -138,6 +140,29 @@ def offsets_of(view: ir.Operation) -> list[ir.Value]:
     return [dynamic.pop(0) if offset == unknown else index(offset) for offset in static]
 
 
+def begins_at_multiple(view: ir.Value, count: int) -> bool:
+    """Returns whether a view of a tile begins at a multiple of `count` elements of its buffer, as far as its matrix
+    decides: of a batch, each must begin at one. A tile begins at multiples of its rows and columns.
+
+    Args:
+        view: a buffer, or a view of one.
+        count: elements of a vector.
+    """
+    op = producer(view)
+    if op is None or op.name not in (*VIEWS, "memref.transpose", "memref.cast"):
+        return True
+    if op.name == "memref.subview":
+        unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+        strides, _ = ir.MemRefType(op.operands[0].type).get_strides_and_offset()
+        offsets, sizes = (ir.DenseI64ArrayAttr(op.attributes[name]) for name in ("static_offsets", "static_sizes"))
+        for stride, offset, size in zip(strides, offsets, sizes):
+            is_of_tile = offset == unknown and size != 1
+            step = stride if offset == unknown else offset * stride
+            if not is_of_tile and (stride == unknown or step % count):
+                return False
+    return begins_at_multiple(op.operands[0], count)
+
+
 def _transpose_of(view: ir.Value) -> ir.Operation | None:
     """Returns the `memref.transpose` that a value is a view of; None where it is of none."""
     op = producer(view)
@@ -165,11 +190,16 @@ def has_odd_rows(view: ir.Value) -> bool:
     return op is not None and ir.MemRefType(op.results[0].type).shape[-1] % 2 == 1
 
 
+def _transposed(values: Sequence[_T]) -> list[_T]:
+    """Returns what belongs to each dimension of a transposed matrix, or of the transposed matrices of a batch."""
+    return [*values[:-2], values[-1], values[-2]]
+
+
 def source_of_transpose(view: ir.Value) -> ir.Value | None:
     """Returns the view of a matrix whose transpose a value is, or None where it is no view of a `memref.transpose`.
 
-    A slice of a transposed matrix becomes a slice of the matrix, created at the current insertion point; a slice of the
-    transposed matrices of a batch is none.
+    A slice of a transposed matrix becomes a slice of the matrix, created at the current insertion point, and a slice of
+    one of the transposed matrices of a batch a slice of one of the matrices; a slice of several is none.
 
     Args:
         view: a buffer, or a view of one.
@@ -190,13 +220,13 @@ def source_of_transpose(view: ir.Value) -> ir.Value | None:
     for name in ("static_offsets", "static_sizes", "static_strides"):
         numbers = list(ir.DenseI64ArrayAttr(op.attributes[name]))
         values = [dynamic.pop(0) if number == unknown else None for number in numbers]
-        dynamic_values = [value for value in reversed(values) if value is not None]
-        attributes[name] = ir.DenseI64ArrayAttr.get(list(reversed(numbers)))
+        dynamic_values = [value for value in _transposed(values) if value is not None]
+        attributes[name] = ir.DenseI64ArrayAttr.get(_transposed(numbers))
         operands += dynamic_values
         counts.append(len(dynamic_values))
-    layout = ir.StridedLayoutAttr.get(offset, list(reversed(strides)))
+    layout = ir.StridedLayoutAttr.get(offset, _transposed(strides))
     result = ir.MemRefType.get(
-        list(reversed(type_.shape)), type_.element_type, layout=layout, memory_space=type_.memory_space
+        _transposed(type_.shape), type_.element_type, layout=layout, memory_space=type_.memory_space
     )
     return ir.Operation.create(
         "memref.subview",
@@ -207,22 +237,22 @@ def source_of_transpose(view: ir.Value) -> ir.Value | None:
 
 
 def transpose(buffer: ir.Value) -> ir.Value:
-    """Returns the transposed view of a matrix, at the current insertion point.
+    """Returns the transposed view of a matrix, or of the matrices of a batch, at the current insertion point.
 
     Args:
-        buffer: of two dimensions, with strides.
+        buffer: of two dimensions, or of three for a batch, with strides.
     """
     type_ = ir.MemRefType(buffer.type)
     strides, offset = type_.get_strides_and_offset()
-    layout = ir.StridedLayoutAttr.get(offset, list(reversed(strides)))
-    shape = list(reversed(type_.shape))
+    layout = ir.StridedLayoutAttr.get(offset, _transposed(strides))
+    shape = _transposed(type_.shape)
     view = ir.MemRefType.get(shape, type_.element_type, layout=layout, memory_space=type_.memory_space)
-    permutation = ir.AffineMap.get(2, 0, [ir.AffineExpr.get_dim(1), ir.AffineExpr.get_dim(0)])
+    order = _transposed([ir.AffineExpr.get_dim(number) for number in range(type_.rank)])
     return ir.Operation.create(
         "memref.transpose",
         results=[view],
         operands=[buffer],
-        attributes={"permutation": ir.AffineMapAttr.get(permutation)},
+        attributes={"permutation": ir.AffineMapAttr.get(ir.AffineMap.get(type_.rank, 0, order))},
     ).results[0]
 
 

@@ -4,9 +4,10 @@ from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, tran
 from stepladder.extension.lib.epilogues.elementwise import is_elementwise
 from stepladder.extension.lib.memory import transpose
 from stepladder.mlir.bindings import bufferization, ir
-from stepladder.mlir.linalg_ops import indexing_maps, with_swapped_loops
+from stepladder.mlir.linalg_ops import indexing_maps, product_name, with_swapped_loops
 from stepladder.mlir.traverse import attributes_of, defining_op, producer, walk
 from stepladder.mlir.windows import place_of
+from stepladder.payload.facts import MATMULS
 
 
 class SwapOperands(Tc.Operation, name="swap_operands"):
@@ -31,14 +32,15 @@ def _transposed_view(store: ir.Operation) -> ir.Value:
     the current insertion point."""
     buffer = store.operands[1]
     type_ = ir.MemRefType(buffer.type)
-    if type_.rank != 2 or place_of(type_) is None:
+    if type_.rank not in (2, 3) or place_of(type_) is None:
         raise Refusal(store, f"expected a row-major C, found {type_}")
     return transpose(buffer)
 
 
 def _transposed_type(type_: ir.Type) -> ir.RankedTensorType:
     tensor = ir.RankedTensorType(type_)
-    return ir.RankedTensorType.get(list(reversed(tensor.shape)), tensor.element_type)
+    *batch, rows, columns = tensor.shape
+    return ir.RankedTensorType.get([*batch, columns, rows], tensor.element_type)
 
 
 def _indexing_maps(maps: list[ir.AffineMap]) -> dict[str, ir.Attribute]:
@@ -93,15 +95,15 @@ class _Transposer:
             return self._created(op, [])
         if op.name == "linalg.fill":
             return self._created(op, [op.operands[0], self.value(op.operands[1])])
-        if op.name == "linalg.matmul":
+        if op.name in MATMULS:
             a, b, start = op.operands
             map_a, map_b, map_c = indexing_maps(op)
-            result = ir.AffineMap.get(3, 0, list(reversed(map_c.results)))
-            maps = [with_swapped_loops(map_) for map_ in (map_b, map_a, result)]
-            product = self._created(op, [b, a, self.value(start)], _indexing_maps(maps))
+            batches = map_c.n_dims - 3
+            maps = [*(with_swapped_loops(map_, batches) for map_ in (map_b, map_a)), map_c]
+            product = self._created(op, [b, a, self.value(start)], _indexing_maps(maps), name=product_name(op, maps))
             _swap_factors(product.regions[0].blocks[0])
             return product
-        if op.name == "linalg.generic" and is_elementwise(op):
+        if op.name == "linalg.generic" and is_elementwise(op, ir.RankedTensorType(op.results[0].type).rank):
             return self._elementwise(op)
         raise Refusal(op, "expected a matmul, a fill or an elementwise op between the operands and C")
 
@@ -115,17 +117,24 @@ class _Transposer:
         """Returns an elementwise op with swapped loops: the product and the results are transposed, and the other
         operands are read from where they are."""
         maps = indexing_maps(op)
+        batches = maps[0].n_dims - 2
         is_transposed = [number == 0 or number >= len(maps) - len(op.results) for number in range(len(maps))]
         operands = [self.value(operand) if own else operand for operand, own in zip(op.operands, is_transposed)]
-        new_maps = [map_ if own else with_swapped_loops(map_) for map_, own in zip(maps, is_transposed)]
+        new_maps = [map_ if own else with_swapped_loops(map_, batches) for map_, own in zip(maps, is_transposed)]
         return self._created(op, operands, _indexing_maps(new_maps))
 
     def _created(
-        self, op: ir.Operation, operands: list[ir.Value], changes: dict[str, ir.Attribute] | None = None
+        self,
+        op: ir.Operation,
+        operands: list[ir.Value],
+        changes: dict[str, ir.Attribute] | None = None,
+        *,
+        name: str = "",
     ) -> ir.Operation:
-        """Returns an op like another one on other operands, to which the region of that one is moved."""
+        """Returns an op like another one on other operands, to which the region of that one is moved; `name` is its
+        own where it has another one."""
         new_op = ir.Operation.create(
-            op.name,
+            name or op.name,
             results=[_transposed_type(result.type) for result in op.results],
             operands=operands,
             attributes={**attributes_of(op), **(changes or {})},

@@ -11,7 +11,7 @@ from stepladder.extension.lib.workspaces import (
 )
 from stepladder.mlir import types
 from stepladder.mlir.bindings import ir, memref
-from stepladder.mlir.linalg_ops import indexing_maps
+from stepladder.mlir.linalg_ops import indexing_maps, product_name
 from stepladder.mlir.traverse import attributes_of, defining_op, producer
 from stepladder.mlir.windows import has_gaps
 
@@ -61,16 +61,15 @@ def _transposed(buffer: ir.Value) -> ir.Value:
 
 
 def _set_maps(matmul: ir.Operation, maps: list[ir.AffineMap], rewriter: Rewriter) -> None:
-    """Gives a matmul other indexing maps; a batch whose op has none of a broadcast column-major operand becomes a
-    `linalg.contract`, as such a payload is."""
+    """Gives a matmul other indexing maps; a batch whose op has no such maps becomes another op."""
     attribute = ir.ArrayAttr.get([ir.AffineMapAttr.get(map_) for map_ in maps])
-    is_broadcast = len(maps[1].results) < len(maps[2].results)
-    if matmul.name != "linalg.batch_matmul" or not is_broadcast:
+    name = product_name(matmul, maps)
+    if name == matmul.name:
         matmul.attributes["indexing_maps"] = attribute
         return
     with ir.InsertionPoint(matmul), matmul.location:
         contract = ir.Operation.create(
-            "linalg.contract",
+            name,
             results=[result.type for result in matmul.results],
             operands=list(matmul.operands),
             attributes=attributes_of(matmul) | {"indexing_maps": attribute},

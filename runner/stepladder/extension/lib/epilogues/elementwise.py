@@ -130,17 +130,18 @@ def find_outlined(payload: ir.Operation) -> Outlined | None:
     return Outlined(call, function, buffers, row, column, rows, columns, elementwise, elementwise.outputs, is_of_block)
 
 
-def is_elementwise(op: ir.Operation) -> bool:
+def is_elementwise(op: ir.Operation, rank: int = 2) -> bool:
     """Returns whether a `linalg.generic` computes each element of one row-major tile from those at the same position.
 
     Args:
-        op: any op, on buffers.
+        op: any op.
+        rank: of the tile.
     """
     if op.name != "linalg.generic":
         return False
     maps = [ir.AffineMapAttr(attribute).value for attribute in op.attributes["indexing_maps"]]
     outputs = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[1]
-    identity = ir.AffineMap.get_identity(2)
+    identity = ir.AffineMap.get_identity(rank)
     return all(map_ == identity for map_ in (maps[0], *maps[-outputs:]))
 
 
@@ -362,7 +363,8 @@ def _load(operand: ir.Value, map_: ir.AffineMap, position: Position, width: int 
         return element(position.column)
     if _COLUMN not in loops:
         return _repeated(element(position.column), width)
-    if loops[-1] == _COLUMN and _is_aligned(type_, width, loops, position.residues):
+    is_aligned = _is_aligned(type_, width, loops, position.residues) and memory.begins_at_multiple(operand, width)
+    if loops[-1] == _COLUMN and is_aligned:
         places = {_ROW: position.row, _COLUMN: position.column}
         indices = [index(0) if loop is None else places[loop] for loop in loops]
         return memory.load_vector(ir.VectorType.get([width], type_.element_type), operand, *indices)
