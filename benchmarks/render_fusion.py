@@ -32,13 +32,9 @@ _COMPARED = {
 }
 
 
-def fused_table(name: str = "fused_epilogues") -> str:
-    """Returns the throughput of each fused matmul and its alternatives, as ratios to cuBLAS' matmul alone.
-
-    Args:
-        name: of the result.
-    """
-    measured = result(name)
+def fused_table() -> str:
+    """Returns the throughput of each fused matmul and its alternatives, as ratios to cuBLAS' matmul alone."""
+    measured = result("fused_epilogues")
     problems = measured["problems"]
     present = {key for problem in problems for key in problem["measured"]["kernels"]}
     rows = []
@@ -100,29 +96,6 @@ def batches_table() -> str:
     )
 
 
-def batch_settings_table() -> str:
-    """Returns the fastest settings of batches, of all that were tried, beside cuBLAS."""
-    measured = result("batches_settings")
-    rows = []
-    for problem in measured["problems"]:
-        for kernel in sorted(problem["kernels"].values(), key=lambda kernel: -statistics.median(kernel["ratios"]))[:4]:
-            knobs = kernel["knobs"]
-            shape = (
-                f"{knobs['schedule']} {knobs['block_m']}x{knobs['block_n']}, {knobs['stages']} stages, cluster "
-                f"{knobs['cluster_m']}x{knobs['cluster_n']}"
-            )
-            if knobs["prefetch_steps"]:
-                shape += f", {knobs['prefetch_steps']} steps prefetched"
-            launch = "dependent" if knobs["dependent_launch"] else "not dependent"
-            ratio = f"{statistics.median(kernel['ratios']):.3f}"
-            rows.append({"batch": problem["name"], "kernel": shape, "launch": launch, "of cuBLAS": ratio})
-    tried = ", ".join(f"{problem['settings']} of {problem['name']}" for problem in measured["problems"])
-    return (
-        table(rows) + f"\nThe four fastest of the settings that were timed ({tried}), median of {measured['rounds']} "
-        f"rounds. f16, f32 accumulators, bursts. {where(measured)}.\n"
-    )
-
-
 def drawn_forms_table(name: str = "drawn_forms") -> str:
     """Returns the speed of drawn problems by kind, as ratios to the fastest library call of each.
 
@@ -173,13 +146,9 @@ def compared_forms_table() -> str:
     )
 
 
-def figures_table(name: str = "figures") -> str:
-    """Returns the speed of BERT's matmuls and of contractions, as ratios to the fastest library call of each.
-
-    Args:
-        name: of the result.
-    """
-    measured = result(name)
+def figures_table() -> str:
+    """Returns the speed of BERT's matmuls and of contractions, as ratios to the fastest library call of each."""
+    measured = result("figures")
     rows = []
     for problem in measured["problems"]:
         sizes = problem["sizes"]
@@ -233,7 +202,6 @@ REGIONS: dict[str, Callable[[], str]] = {
     "figures": figures_table,
     "fused steps": fused_steps_table,
     "batches": batches_table,
-    "batches settings": batch_settings_table,
     "drawn forms": drawn_forms_table,
     "compared forms": compared_forms_table,
     "batch triggers": batch_triggers_table,

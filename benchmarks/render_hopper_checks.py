@@ -46,18 +46,20 @@ def numbers_table() -> str:
 
 
 def sanitizer_table() -> str:
-    """Returns what compute-sanitizer found."""
+    """Returns what the tools of compute-sanitizer found."""
     sanitizer = result("sanitizer")
+    kernels = sanitizer["kernels"]
     rows = []
-    for kernel in sanitizer["kernels"]:
-        row = {"kernel": kernel["name"], "m x n x k": " x ".join(map(str, kernel["size"]))}
-        for tool, report in kernel["tools"].items():
-            row[tool] = report["summary"] if report["numbers_right"] else f"{report['summary']}, numbers FAIL"
-        rows.append(row)
+    for tool in kernels[0]["tools"]:
+        reports = [kernel["tools"][tool] for kernel in kernels]
+        # A summary begins with the number of errors or hazards.
+        found = sum(int(report["summary"].split()[0]) for report in reports)
+        right = sum(report["numbers_right"] for report in reports)
+        rows.append({"tool": tool, "kernels": str(len(reports)), "right results": str(right), "findings": str(found)})
+    names = "; ".join(dict.fromkeys(kernel["name"] for kernel in kernels))
     return table(rows) + (
-        f"\nC = AB + C, f16 x f16 -> f32, every launch of `stepladder run`; its checks passed. "
-        f"compute-sanitizer {sanitizer['sanitizer'].removeprefix('Version ').split()[0]}. "
-        f"{where(sanitizer)}.\n"
+        f"\nKernels, each on two problems: {names}. C = AB + C, f16 x f16 -> f32, every launch of `stepladder run`. "
+        f"compute-sanitizer {sanitizer['sanitizer'].removeprefix('Version ').split()[0]}. {where(sanitizer)}.\n"
     )
 
 

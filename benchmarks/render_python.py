@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
 
 from common import result, table, where
@@ -39,33 +39,36 @@ def _cases(measured: dict[str, Any]) -> list[dict[str, Any]]:
     return sorted(measured["cases"], key=lambda case: (case["model"]["name"], case["kind"], case["tokens"]))
 
 
+def _means(ratios: list[float]) -> str:
+    """Returns the geometric mean of ratios, and the least one in parentheses; nothing where there are none."""
+    return f"{geometric_mean(ratios):.2f} ({min(ratios):.2f})" if ratios else ""
+
+
 def functions_table() -> str:
-    """Returns the speed of whole functions beside PyTorch's."""
+    """Returns the speed of whole functions beside PyTorch's, over models."""
     measured = result("functions")
-    rows = []
+    cases: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for case in _cases(measured):
-        name, kind = case["model"]["name"], case["kind"].replace("_", " ")
-        row = {"model": name, "function": kind, "tokens": str(case["tokens"])}
+        cases.setdefault((case["kind"].replace("_", " "), case["tokens"]), []).append(case)
+    rows = []
+    for (kind, tokens), of_kind in sorted(cases.items()):
+        row = {"function": kind, "tokens": str(tokens), "models": str(len(of_kind))}
         # Calls of max-autotune are left out: its own graphs copy the weights, which are arguments here.
         for title, way, contestant in (
             ("alone", "graph", "stepladder"),
             ("layers", "layers", "stepladder"),
-            ("layers, promised", "layers", "promised"),
+            ("promised", "layers", "promised"),
         ):
-            is_there = contestant in case["us"].get(way, {})
-            row[f"{title}, us"] = f"{median(case['us'][way][contestant]):.1f}" if is_there else ""
             for other in ("eager", "max-autotune"):
-                ratio = case["ratios"][way][contestant].get(other) if is_there else None
-                row[f"to {other}" + ("" if title == "alone" else f" ({title})")] = (
-                    "" if ratio is None else f"{ratio:.2f}"
-                )
+                found = (case["ratios"].get(way, {}).get(contestant, {}).get(other) for case in of_kind)
+                row[f"{title}, to {other}"] = _means([ratio for ratio in found if ratio is not None])
         rows.append(row)
     return (
         table(rows)
-        + "\nSpeed as a ratio to PyTorch in eager mode and to `torch.compile` with max-autotune, in CUDA graphs, bf16, "
-        "medians of 7 rounds. `alone` is a graph of one call; `layers` is a call in a graph of four, each with weights "
-        "of its own; `promised` is compiled and called with `constant_weights=True`. "
-        f"{where(measured)}.\n"
+        + "\nSpeed as a ratio to PyTorch in eager mode and to `torch.compile` with max-autotune: geometric means over "
+        "models, and minima in parentheses. CUDA graphs, bf16, medians of 7 rounds. `alone` is a graph of one call; "
+        "`layers` is a call in a graph of four, each with weights of its own; `promised` is such a call, compiled and "
+        f"called with `constant_weights=True`. {where(measured)}.\n"
     )
 
 
@@ -162,7 +165,7 @@ def exported_layers_table() -> str:
 
 
 def attention_table() -> str:
-    """Returns the time of attention blocks beside PyTorch's, and of the kernels of two."""
+    """Returns the time of attention blocks beside PyTorch's."""
     measured, prefill = result("attention"), result("attention_prefill")
     rows = [
         {
@@ -176,22 +179,12 @@ def attention_table() -> str:
         }
         for case in (*measured["cases"], *map(_prefill_case, prefill["cases"]))
     ]
-    kernels = [
-        {
-            "kernels of Llama-3-8B": part["what"],
-            **{f"{tokens} tokens, us": f"{part[tokens]:.1f}" for tokens in ("32", "2048")},
-        }
-        for part in measured["kernels"]
-    ]
     return (
         table(rows)
         + "\nA block with its norm and residual. Up to 32 tokens are the last ones of as many sequences, whose "
         "caches have 2048 and are written in place. bf16, CUDA graphs of one call, medians of 5 rounds, of 2048 tokens "
         "of 7; for fewer tokens, "
-        f"`torch.compile` with max-autotune was measured in other runs, with eager mode. {where(measured)}.\n\n"
-        + table(kernels)
-        + "\nThe time of kernels is that of a graph that ends with them, minus that of a graph that ends before them, "
-        f"with `attention=False`; for 32 tokens each elementwise op is a separate launch. {where(measured)}.\n"
+        f"`torch.compile` with max-autotune was measured in other runs, with eager mode. {where(measured)}.\n"
     )
 
 
@@ -213,23 +206,21 @@ def groups_table() -> str:
 
 
 def function_calls_table() -> str:
-    """Returns the time of calls of whole functions beside PyTorch's in eager mode, with the host's work."""
+    """Returns the speed of calls of whole functions beside PyTorch's in eager mode, with the host's work."""
     measured = result("functions_eager")
-    rows = []
+    cases: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for case in _cases(measured):
-        row = {
-            "model": case["model"]["name"],
-            "function": case["kind"].replace("_", " "),
-            "tokens": str(case["tokens"]),
-        }
-        for name, title in (("stepladder", "us per call"), ("eager", "eager, us per call")):
-            row[title] = f"{median(case['us']['calls'][name]):.1f}"
-        row |= {f"{title}, to eager": f"{case['ratios'][way]['stepladder']['eager']:.2f}" for title, way in _WAYS}
-        rows.append(row)
+        cases.setdefault((case["kind"].replace("_", " "), case["tokens"]), []).append(case)
+    rows = [
+        {"function": kind, "tokens": str(tokens), "models": str(len(of_kind))}
+        | {title: _means([case["ratios"][way]["stepladder"]["eager"] for case in of_kind]) for title, way in _WAYS}
+        for (kind, tokens), of_kind in sorted(cases.items())
+    ]
     return (
         table(rows)
-        + "\nMedians of 7 rounds, bf16; a call includes the host's work, `in a graph` is a CUDA graph of the same "
-        f"work. {where(measured)}.\n"
+        + "\nSpeed as a ratio to eager mode: geometric means over models, and minima in parentheses; medians of 7 "
+        "rounds, bf16. A call includes the host's work; `in a graph` is a CUDA graph of the same work. "
+        f"{where(measured)}.\n"
     )
 
 
