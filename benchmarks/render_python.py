@@ -9,6 +9,8 @@ from typing import Any
 from common import result, table, where
 
 _WAYS = (("calls", "calls"), ("in a graph", "graph"))
+# Queries of an attention that decodes, at most.
+_DECODED = 4
 
 
 def calls_table() -> str:
@@ -101,50 +103,35 @@ def attention_kernels_table() -> str:
     )
 
 
-def _sizes(case: dict[str, Any]) -> dict[str, str]:
-    """Returns the sizes of an attention, for a table."""
-    heads, shared = str(case["batch"] * case["heads"]), case["heads"] // case["groups"]
-    return {
-        "heads": heads if shared == 1 else f"{heads}, shared by {shared}",
-        "queries": str(case["queries"]),
-        "keys": str(case["keys"]),
-        "elements of a head": str(case["depth"]),
-    }
-
-
 def exported_attention_table() -> str:
-    """Returns the time of exported attentions as one kernel, beside several and PyTorch, and the errors."""
+    """Returns the speed of exported attentions as one kernel beside PyTorch and several kernels, and the errors."""
     measured = result("exported_attention")
-    rows = []
+    kinds: dict[str, list[dict[str, Any]]] = {}
     for case in measured["cases"]:
-        times = {name: median(samples) for name, samples in case["us"].items()}
-        row = _sizes(case) | {"type": case["element"], "mask": case["mask"]}
-        row |= {f"{name}, us": f"{times[name]:.1f}" for name in ("one kernel", "rounded weights", "kernels", "eager")}
-        errors = {name: case["errors"][name] for name in ("one kernel", "rounded weights", "eager")}
-        rows.append(row | {f"error of {name}": f"{error:.1e}" for name, error in errors.items()})
+        mask = {"causal": "causal mask", "added": "added mask"}.get(case["mask"], "no mask")
+        is_decoding = case["queries"] <= _DECODED
+        kinds.setdefault(f"up to {_DECODED} queries" if is_decoding else f"more queries, {mask}", []).append(case)
+    rows = []
+    for kind, cases in sorted(kinds.items()):
+        times = [{name: median(samples) for name, samples in case["us"].items()} for case in cases]
+        row = {"attentions": kind, "": str(len(cases))}
+        for title, over, under in (
+            ("one kernel, to eager", "eager", "one kernel"),
+            ("rounded weights, to eager", "eager", "rounded weights"),
+            ("one kernel, to kernels", "kernels", "one kernel"),
+        ):
+            row[title] = _means([of_case[over] / of_case[under] for of_case in times])
+        for name in ("one kernel", "rounded weights"):
+            row[f"error of {name}, to eager"] = _means(
+                [case["errors"][name] / case["errors"]["eager"] for case in cases]
+            )
+        rows.append(row)
     return (
         table(rows)
-        + "\nMedians of 7 rounds, each a CUDA graph; errors of all results, relative to an evaluation in f64, "
-        f"by the Euclidean norm. {where(measured)}.\n"
+        + "\nSpeed as a ratio, geometric means and minima in parentheses; medians of 7 rounds, each a CUDA graph. "
+        "Errors of all results, relative to an evaluation in f64, by the Euclidean norm, as a ratio to those of eager "
+        f"mode. {where(measured)}.\n"
     )
-
-
-def attention_splits_table() -> str:
-    """Returns the time of attentions by the blocks of a cluster that have a part of the keys each."""
-    measured = result("attention_splits")
-    rows = []
-    for case in measured["cases"]:
-        row = _sizes(case) | {splits: _us(case["us"].get(splits)) for splits in ("1", "2", "3", "4", "6", "8", "16")}
-        rows.append(row | {"eager, us": _us(case["us"]["eager"])})
-    return (
-        table(rows)
-        + "\nMicroseconds with so many splits, medians of 7 rounds, each a CUDA graph of calls that rotate through "
-        f"150 MB of keys and values. {where(measured)}.\n"
-    )
-
-
-def _us(time: float | None) -> str:
-    return "" if time is None else f"{time:.1f}"
 
 
 def exported_layers_table() -> str:
@@ -251,7 +238,6 @@ REGIONS: dict[str, Callable[[], str]] = {
     "attention": attention_table,
     "attention kernels": attention_kernels_table,
     "exported attention": exported_attention_table,
-    "attention splits": attention_splits_table,
     "exported layers": exported_layers_table,
     "function calls": function_calls_table,
     "pairs of few rows": pairs_table,
