@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import geometric_mean
 
-from common import cells_of, result, table, where
+from common import result, table, where
 from fit_data import fitted_sizes
 from render_choice import choices_table, decode_table
 from render_fit import fit_table
@@ -20,24 +20,6 @@ _CHOICES = {
     f"{FOLDER}choices_by_data_sheet_bf16-bf16": "for the H100, by data sheet",
 }
 _HELD_OUT = {f"{FOLDER}held_out_bf16-bf16": "bf16 -> bf16"}
-
-
-def launches_table() -> str:
-    """Returns kernels with both triggers of the next launch, and without dependent launch."""
-    data = result(f"{FOLDER}launches")
-    cells = cells_of(data)
-    kernels: dict[tuple[object, ...], dict[str, str]] = {}
-    for cell in cells:
-        line = {
-            "m x n x k": f"{cell['m']} x {cell['n']} x {cell['k']}",
-            "tile": f"{cell['block_m']} x {cell['block_n']}" + (", swapped" if cell["swap_operands"] else ""),
-            "cluster": f"{cell['cluster_m']} x {cell['cluster_n']}",
-            "split-K": str(cell["split_k"]),
-        }
-        row = kernels.setdefault(tuple(line.values()), line | {"`early`": "", "`exit`": "", "not dependent": ""})
-        launch = f"`{cell['launch_trigger']}`" if cell["dependent_launch"] else "not dependent"
-        row[launch] = f"{cell['cublas_microseconds'] / cell['microseconds']:.3f}"
-    return table(list(kernels.values())) + f"\nRatios to cuBLAS, bf16 -> bf16. {where(data)}.\n"
 
 
 def _fused_ratios(name: str) -> dict[str, float]:
@@ -99,7 +81,6 @@ REGIONS: dict[str, Callable[[], str]] = {
     "h100 both": both_table,
     "h100 choices": lambda: choices_table(_CHOICES),
     "h100 held out": lambda: choices_table(_HELD_OUT, fitted_sizes("h100")),
-    "h100 launches": launches_table,
     "h100 fit": lambda: fit_table("h100"),
     "h100 decode": lambda: decode_table(folder=FOLDER),
     "h100 forms": lambda: drawn_forms_table(f"{FOLDER}drawn_forms"),
