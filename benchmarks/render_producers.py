@@ -39,9 +39,9 @@ def producers_table() -> str:
             row[f"m = {case['m']}"] = f"{min(microseconds):.1f}" if microseconds else ""
     return (
         table(list(rows.values()))
-        + f"\nn = {largest[0]}, k = {largest[1]}. Microseconds, the fastest of the settings that were measured; f16 with "
-        "f32 accumulators, C of f16, scales of i4 for 128 of k. Operands rotated over 400 MB; cuBLAS multiplies a matrix "
-        f"of f16 that exists. {where(measured)}.\n"
+        + f"\nn = {largest[0]}, k = {largest[1]}. Microseconds, the fastest of the settings that were measured; f16 "
+        "with f32 accumulators, C of f16, scales of i4 for 128 of k. Operands rotated over 400 MB; cuBLAS multiplies a "
+        f"matrix of f16 that exists. {where(measured)}.\n"
     )
 
 
