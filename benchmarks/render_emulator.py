@@ -36,7 +36,8 @@ def emulator_table(name: str) -> str:
 
 
 def emulator_beside_profiler() -> str:
-    """Returns bank conflicts that the emulator counts, scaled to the profiled size, beside those of the GPU."""
+    """Returns bank conflicts that the emulator counts, scaled to the profiled size, beside those of the GPU, for the
+    variants that have any."""
     counted, profiled = result("emulator"), result("counters")
     column = "of them from loads of fragments"
     rows = []
@@ -46,16 +47,13 @@ def emulator_beside_profiler() -> str:
             if kernel["ablation"] != name or kernel["tile"] != counts["tile"]:
                 continue
             title = titles[kernel["variant"]]
-            rows.append(
-                {
-                    "ablation": name,
-                    "kernel": title,
-                    "emulator": f"{counts['conflicts_of_loads'][title]:,}",
-                    "ncu, H200": kernel["metrics"][column],
-                }
-            )
-    note = "the emulator runs a smaller problem with the same tiles, and its counts are scaled"
-    return f"{counted['profiled_size']}^3; {note}.\n\n" + table(rows)
+            cells = {"emulator": f"{counts['conflicts_of_loads'][title]:,}", "ncu, H200": kernel["metrics"][column]}
+            rows.append({"ablation": name, "kernel": title} | cells)
+    some = [row for row in rows if {row["emulator"], row["ncu, H200"]} != {"0"}]
+    return wrapped(
+        f"{counted['profiled_size']}^3; the emulator runs a smaller problem with the same tiles, and its counts are "
+        f"scaled. The other {len(rows) - len(some)} of {len(rows)} variants of the ablations have none on either.\n\n"
+    ) + table(some)
 
 
 def emulator_speed() -> str:

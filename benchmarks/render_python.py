@@ -211,27 +211,6 @@ def function_calls_table() -> str:
     )
 
 
-def pairs_table() -> str:
-    """Returns the time of the kernel of gate and up of few rows, beside PyTorch's in eager mode."""
-    measured = result("pairs_few_rows")
-    times = {
-        (case["model"], case["tokens"], case["by"]): median(case["us"])
-        for case in measured["cases"]
-        if case["kernel"] == "pair" and case["by"] != "knobs"
-    }
-    rows = []
-    for model, tokens, by in times:
-        if by == "eager":
-            eager, own = times[model, tokens, "eager"], times[model, tokens, "default"]
-            row = {"model": model, "tokens": str(tokens), "us": f"{own:.1f}"}
-            rows.append({**row, "eager, us": f"{eager:.1f}", "to eager": f"{eager / own:.2f}"})
-    return (
-        table(rows)
-        + "\nThe kernel of gate and up, compared with the two matmuls and the elementwise ops of eager mode, in CUDA "
-        f"graphs of 20 launches, bf16, medians of 5 rounds. {where(measured)}.\n"
-    )
-
-
 REGIONS: dict[str, Callable[[], str]] = {
     "calls": calls_table,
     "functions": functions_table,
@@ -240,6 +219,5 @@ REGIONS: dict[str, Callable[[], str]] = {
     "exported attention": exported_attention_table,
     "exported layers": exported_layers_table,
     "function calls": function_calls_table,
-    "pairs of few rows": pairs_table,
     "groups": groups_table,
 }
