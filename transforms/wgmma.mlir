@@ -7,7 +7,7 @@
 //
 // It takes any m, n and k, C = AB and C = AB + C, A and B each row- or column-major, and pairs of products of one A.
 // Operands are f16, bf16, f32 and fp8 with f32 accumulators (f16: also f16) and i8 with i32 accumulators; the epilogue
-// rounds to C's type. Kernels before the matmul repack operands for TMA where rows are no multiples of 16 bytes, and
+// rounds to C's type. Kernels before the matmul repack operands whose rows are not multiples of 16 bytes for TMA, and
 // transpose operands of 8 and 32 bits for wgmma. It leaves a `gpu.module` with the kernels, in the NVVM dialect with
 // inline PTX, and a host function that launches them.
 //
