@@ -5,6 +5,8 @@
 // after it, all threads have read the stage that is written next. Upstream's pipelining requires a constant trip count,
 // but with a causal mask the trip count depends on the block. Upstream's op allocates the stages.
 //
+// Left out: each iteration copies its tiles and waits for them.
+//
 // Before:
 //   scf.for %key = 0 to %end step 128 {
 //     copy tiles of %key; commit; wait; gpu.barrier; compute; gpu.barrier
