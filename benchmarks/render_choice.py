@@ -19,6 +19,7 @@ KINDS = ("large", "eights", "layers")
 # Blocks of the kernels that only read: two on each multiprocessor of an H200.
 _READING_BLOCKS = 264
 _DECODE_BYTES = 2  # of an element
+_SMALL = 2**35  # multiply-adds
 
 
 def _row(name: str, ratios: Sequence[float]) -> dict[str, str]:
@@ -94,23 +95,24 @@ def tuned_table() -> str:
 
 
 def odd_pitches_table() -> str:
-    """Returns the products whose rows are no multiple of 16 bytes, beside cuBLAS and the aligned neighbours."""
+    """Returns products with odd row pitches beside cuBLAS and their aligned neighbours, by size."""
     data = result("odd_pitches")
+    sizes: dict[str, list[dict[str, Any]]] = {}
+    for entry in data["problems"]:
+        is_small = entry["m"] * entry["n"] * entry["k"] < _SMALL
+        sizes.setdefault("fewer" if is_small else "at least 2^35 multiply-adds", []).append(entry)
+    rows = []
+    for title, entries in sorted(sizes.items()):
+        row = {"problems": title, "": str(len(entries))}
+        for column, ratios in (
+            ("of cuBLAS", [entry["odd"]["of_cublas"]["median"] for entry in entries]),
+            ("of the neighbour", [entry["of_neighbour"] for entry in entries]),
+        ):
+            row[column] = f"{geometric_mean(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        rows.append(row)
     return (
-        table(
-            [
-                {
-                    "m x n x k": " x ".join(str(entry[name]) for name in "mnk"),
-                    "A, B": f"{entry['a_layout']}, {entry['b_layout']}",
-                    "TFLOP/s": f"{entry['odd']['tflops']:.0f}",
-                    "cuBLAS": f"{entry['odd']['cublas_tflops']:.0f}",
-                    "of cuBLAS": f"{entry['odd']['of_cublas']['median']:.2f}",
-                    "of the neighbour": f"{entry['of_neighbour']:.2f}",
-                }
-                for entry in data["problems"]
-            ]
-        )
-        + f"\nThe times include the copies of the operands. {where(data)}.\n"
+        table(rows) + "\nGeometric means of ratios of throughput, minima and maxima; with the copies of the operands. "
+        f"{where(data)}.\n"
     )
 
 

@@ -88,18 +88,21 @@ def _prefill_case(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def attention_kernels_table() -> str:
-    """Returns the time of attentions as one kernel, beside several and PyTorch in eager mode."""
+    """Returns the speed of attentions as one kernel, beside several and PyTorch in eager mode."""
     measured = result("attention_kernels")
-    rows = []
+    kinds: dict[tuple[int, str], list[dict[str, float]]] = {}
     for case in measured["cases"]:
         times = {name: median(samples) for name, samples in case["us"].items()}
-        row = {"heads": f"{case['groups']} x {case['heads']}"}
-        row |= {name: str(case[name]) for name in ("queries", "keys")}
-        row |= {"elements of a head": str(case["depth"]), "mask": "causal" if case["is_causal"] else ""}
-        rows.append(row | {f"{name}, us": f"{times[name]:.1f}" for name in ("one kernel", "kernels", "eager")})
+        kinds.setdefault((case["depth"], "causal" if case["is_causal"] else "none"), []).append(times)
+    rows = []
+    for (depth, mask), cases in sorted(kinds.items()):
+        row = {"elements of a head": str(depth), "mask": mask, "attentions": str(len(cases))}
+        for other in ("kernels", "eager"):
+            row[f"one kernel, to {other}"] = _means([times[other] / times["one kernel"] for times in cases])
+        rows.append(row)
     return (
-        table(rows) + "\nbf16, medians of 7 rounds, each a CUDA graph; eager mode is `scaled_dot_product_attention`. "
-        f"{where(measured)}.\n"
+        table(rows) + "\nSpeed as a ratio, geometric means and minima in parentheses; bf16, medians of 7 rounds, each "
+        f"a CUDA graph; eager mode is `scaled_dot_product_attention`. {where(measured)}.\n"
     )
 
 
