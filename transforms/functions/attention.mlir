@@ -25,7 +25,7 @@ module attributes {transform.with_named_sequence} {
     %dependent_launch = transform.tune.knob<"dependent_launch"> = false from options = [false, true]
       {description = "the kernel may be launched while the one before it ends"} -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
-      {description = "fast: exponentials are approximated, and what a causal mask hides is not read; libdevice: neither"}
+      {description = "fast: exponentials are approximated, and what causal masks hide is not read; libdevice: neither"}
       -> !transform.any_param
 
     transform.include @distribute_attention failures(propagate) (%module) : (!transform.any_op) -> ()
