@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence, Set
 from statistics import geometric_mean
 from typing import Any
@@ -20,8 +19,7 @@ KINDS = ("large", "eights", "layers")
 # Blocks of the kernels that only read: two on each multiprocessor of an H200.
 _READING_BLOCKS = 264
 _DECODE_BYTES = 2  # of an element
-_EARLY_ROWS = 16
-_EARLY = ("early_weights", "early_weights_grid", "early_weights_settings")
+_SMALL = 2**35  # multiply-adds
 
 
 def _row(name: str, ratios: Sequence[float]) -> dict[str, str]:
@@ -96,28 +94,25 @@ def tuned_table() -> str:
     )
 
 
-def odd_pitches_table(name: str = "odd_pitches") -> str:
-    """Returns the products whose rows are no multiple of 16 bytes, beside cuBLAS and the aligned neighbours.
-
-    Args:
-        name: of the result.
-    """
-    data = result(name)
+def odd_pitches_table() -> str:
+    """Returns products with odd row pitches beside cuBLAS and their aligned neighbours, by size."""
+    data = result("odd_pitches")
+    sizes: dict[str, list[dict[str, Any]]] = {}
+    for entry in data["problems"]:
+        is_small = entry["m"] * entry["n"] * entry["k"] < _SMALL
+        sizes.setdefault("fewer" if is_small else "at least 2^35 multiply-adds", []).append(entry)
+    rows = []
+    for title, entries in sorted(sizes.items()):
+        row = {"problems": title, "": str(len(entries))}
+        for column, ratios in (
+            ("of cuBLAS", [entry["odd"]["of_cublas"]["median"] for entry in entries]),
+            ("of the neighbour", [entry["of_neighbour"] for entry in entries]),
+        ):
+            row[column] = f"{geometric_mean(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        rows.append(row)
     return (
-        table(
-            [
-                {
-                    "m x n x k": " x ".join(str(entry[name]) for name in "mnk"),
-                    "A, B": f"{entry['a_layout']}, {entry['b_layout']}",
-                    "TFLOP/s": f"{entry['odd']['tflops']:.0f}",
-                    "cuBLAS": f"{entry['odd']['cublas_tflops']:.0f}",
-                    "of cuBLAS": f"{entry['odd']['of_cublas']['median']:.2f}",
-                    "of the neighbour": f"{entry['of_neighbour']:.2f}",
-                }
-                for entry in data["problems"]
-            ]
-        )
-        + f"\nThe times include the copies of the operands. {where(data)}.\n"
+        table(rows) + "\nGeometric means of ratios of throughput, minima and maxima; with the copies of the operands. "
+        f"{where(data)}.\n"
     )
 
 
@@ -160,38 +155,6 @@ def _decode_rows(layout: str, cells: list[dict[str, Any]], rate: float) -> list[
     return rows
 
 
-def early_table(suffix: str = "") -> str:
-    """Returns the times of the fastest measured kernels that load weights early, where launches write no weights.
-
-    Args:
-        suffix: of the results, by the layout of the weights.
-    """
-    results = [result(f"{name}{suffix}") for name in _EARLY]
-    sheet = gpu.load("h200").hbm_bytes_per_us
-    best: dict[tuple[int, int], dict[str, Any]] = {}
-    for cell in (cell for measured in results for cell in cells_of(measured)):
-        size = cell["n"], cell["k"]
-        is_early = cell["m"] == _EARLY_ROWS and cell.get("early_weights", True)
-        if is_early and cell["microseconds"] < best.get(size, {"microseconds": math.inf})["microseconds"]:
-            best[size] = cell
-    rows = []
-    for (n, k), cell in best.items():
-        bytes_ = (_EARLY_ROWS * (k + n) + k * n) * _DECODE_BYTES
-        time = cell["microseconds"]
-        rows.append(
-            {
-                "weights, k x n": f"{k} x {n}",
-                "tile": f"{cell['block_m']}x{cell['block_n']}x{cell['block_k']}",
-                "split_k": str(cell["split_k"]),
-                "blocks per multiprocessor": str(cell.get("min_blocks_per_sm", 1)),
-                "us": f"{time:.2f}",
-                "of cuBLAS": f"{cell['cublas_microseconds'] / time:.3f}",
-                "of HBM's rate": f"{bytes_ / time / sheet:.3f}",
-            }
-        )
-    return table(rows) + f"\n{_EARLY_ROWS} rows, bf16 -> bf16, operands swapped. {where(results[0])}.\n"
-
-
 def reads_table() -> str:
     """Returns how long kernels take that only read as many bytes as weights have."""
     data = result("decode_limits")
@@ -208,27 +171,6 @@ def reads_table() -> str:
         table(list(rows.values()))
         + f"\n{_READING_BLOCKS} blocks; in parentheses, fractions of the HBM rate in the data sheet. {where(data)}.\n"
     )
-
-
-def prefetches_table() -> str:
-    """Returns the times of products of few rows with and without prefetches, beside cuBLAS and the rate of HBM."""
-    data = result("decode_limits")
-    rows = []
-    for entry in data["settings"]:
-        m, n, k = (entry[name] for name in "mnk")
-        bytes_ = (m * k + k * n + m * n) * _DECODE_BYTES
-        rows.append(
-            {
-                "m x n x k": f"{m} x {n} x {k}",
-                "min_blocks_per_sm": str(entry["min_blocks_per_sm"]),
-                "stages": str(entry["stages"]),
-                "prefetch_steps": str(entry["prefetch_steps"]),
-                "us": f"{entry['microseconds']:.2f}",
-                "of cuBLAS": f"{entry['cublas_microseconds'] / entry['microseconds']:.3f}",
-                "of HBM's rate": f"{bytes_ / entry['microseconds'] / gpu.load('h200').hbm_bytes_per_us:.3f}",
-            }
-        )
-    return table(rows) + f"\nbf16 -> bf16, operands swapped, tiles of 64 rows, steps of 128. {where(data)}.\n"
 
 
 def orientations_table() -> str:
@@ -261,9 +203,6 @@ REGIONS: dict[str, Callable[[], str]] = {
     "held out": held_out_table,
     "tuned": tuned_table,
     "decode": decode_table,
-    "decode early": early_table,
-    "decode early column": lambda: early_table("_column"),
     "decode reads": reads_table,
-    "decode prefetches": prefetches_table,
     "odd pitches": odd_pitches_table,
 }

@@ -36,7 +36,8 @@ def emulator_table(name: str) -> str:
 
 
 def emulator_beside_profiler() -> str:
-    """Returns bank conflicts that the emulator counts, scaled to the profiled size, beside those of the GPU."""
+    """Returns bank conflicts that the emulator counts, scaled to the profiled size, beside those of the GPU, for the
+    variants that have any."""
     counted, profiled = result("emulator"), result("counters")
     column = "of them from loads of fragments"
     rows = []
@@ -46,33 +47,13 @@ def emulator_beside_profiler() -> str:
             if kernel["ablation"] != name or kernel["tile"] != counts["tile"]:
                 continue
             title = titles[kernel["variant"]]
-            rows.append(
-                {
-                    "ablation": name,
-                    "kernel": title,
-                    "emulator": f"{counts['conflicts_of_loads'][title]:,}",
-                    "ncu, H200": kernel["metrics"][column],
-                }
-            )
-    note = "the emulator runs a smaller problem with the same tiles, and its counts are scaled"
-    return f"{counted['profiled_size']}^3; {note}.\n\n" + table(rows)
-
-
-def emulator_seconds() -> str:
-    """Returns how long the emulator takes for each step of a pipeline."""
-    counted = result("emulator")
-    rows = [
-        {
-            "pipeline": name,
-            "steps": str(len(steps)),
-            "slowest step": max(steps, key=steps.get),
-            "its seconds": f"{max(steps.values()):.2f}",
-            "all steps, seconds": f"{sum(steps.values()):.1f}",
-        }
-        for name, steps in counted["seconds"].items()
-    ]
-    size = " x ".join(map(str, counted["size"]))
-    return f"{size}, with the sanitizer, {counted['cores']} cores, {counted['date'][:10]}.\n\n" + table(rows)
+            cells = {"emulator": f"{counts['conflicts_of_loads'][title]:,}", "ncu, H200": kernel["metrics"][column]}
+            rows.append({"ablation": name, "kernel": title} | cells)
+    some = [row for row in rows if {row["emulator"], row["ncu, H200"]} != {"0"}]
+    return wrapped(
+        f"{counted['profiled_size']}^3; the emulator runs a smaller problem with the same tiles, and its counts are "
+        f"scaled. The other {len(rows) - len(some)} of {len(rows)} variants of the ablations have none on either.\n\n"
+    ) + table(some)
 
 
 def emulator_speed() -> str:
@@ -111,12 +92,7 @@ def emulator_upstream() -> str:
                 **{title: str(sum(case["status"] == status for case in of_group)) for status, title in titles.items()},
             }
         )
-    other_rows = [
-        {"test": case["name"], "outcome": titles[case["status"]], "first finding, or reason": case["reason"]}
-        for case in cases
-        if case["status"] != "right"
-    ]
-    return table(rows) + "\n" + table(other_rows)
+    return table(rows)
 
 
 def emulator_coverage() -> str:
@@ -131,7 +107,9 @@ def emulator_coverage() -> str:
             "gaps": ", ".join(f"`{gap.removeprefix(f'{name}.')}`" for gap in of["missing"]) or "none",
         }
         for name, of in dialects.items()
+        if of["known"] < of["ops"]
     ]
+    whole = ", ".join(f"`{name}`" for name, of in dialects.items() if of["known"] == of["ops"])
     reasons: dict[str, list[str]] = {}
     for of in dialects.values():
         for name, reason in of["left_out"].items():
@@ -139,7 +117,7 @@ def emulator_coverage() -> str:
     left_out = [
         {"left out": f"{len(names)} ops, such as `{names[0]}`", "reason": reason} for reason, names in reasons.items()
     ]
-    return table(rows) + "\n" + table(left_out)
+    return f"All ops of these dialects are executed: {whole}. Of others:\n\n" + table(rows) + "\n" + table(left_out)
 
 
 def emulator_ptx() -> str:
@@ -167,7 +145,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     f"emulator {pipeline}": partial(emulator_table, pipeline) for pipeline in PIPELINES
 }
 REGIONS |= {"emulator speed": emulator_speed}
-REGIONS |= {"emulator seconds": emulator_seconds, "emulator profiler": emulator_beside_profiler}
+REGIONS |= {"emulator profiler": emulator_beside_profiler}
 
 REGIONS |= {"emulator upstream": emulator_upstream, "emulator coverage": emulator_coverage}
 REGIONS |= {"emulator ptx": emulator_ptx}

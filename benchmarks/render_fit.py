@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from common import result, table, where
+from common import table
 from stepladder.pipeline.cost_model import gpu
 
 
@@ -35,24 +35,4 @@ def fit_table(key: str = "h200") -> str:
     return table(rows)
 
 
-def sources_table() -> str:
-    """Returns the same of first choices for each result with kernels on `wgmma`, by held-out problems."""
-    data = result("cost_model_fit")
-    fitted, rows = data["families"]["warpgroup"], []
-    for source, held_out in fitted["held_out"].items():
-        every = fitted["all"][source]
-        rows.append(
-            {
-                "result": f"`{source}`",
-                "problems": str(held_out["problems"]),
-                "first / fastest, held out": f"{held_out['first_of_best']:.3f}",
-                "constants in the file": f"{every['first_of_best']:.3f}",
-                "first / cuBLAS, held out": f"{held_out['first_of_cublas']:.3f}",
-                "10th percentile": f"{held_out['first_of_cublas_nine_in_ten']:.3f}",
-                "minimum": f"{held_out['first_of_cublas_least']:.3f}",
-            }
-        )
-    return table(rows) + f"\nGeometric means, 10th percentiles and minima of the ratios to cuBLAS. {where(data)}.\n"
-
-
-REGIONS: dict[str, Callable[[], str]] = {"fit": fit_table, "fit of results": sources_table}
+REGIONS: dict[str, Callable[[], str]] = {"fit": fit_table}

@@ -7,7 +7,6 @@ from statistics import geometric_mean
 from typing import Any
 
 from common import cells_of, result, table, where
-from draw import KINDS
 
 # Name of a result: what the table calls it.
 DRAWS = {
@@ -53,20 +52,17 @@ def choices_table(draws: dict[str, str]) -> str:
     for name, title in draws.items():
         data = result(name)
         cells = cells_of(data)
-        for kind in ("", *KINDS):
-            ratios = sorted(
-                cell["cublas_microseconds"] / cell["microseconds"] for cell in cells if kind in ("", cell["kind"])
-            )
-            rows.append(
-                {
-                    "problems": title + (f", {kind}" if kind else ""),
-                    "": str(len(ratios)),
-                    "geometric mean": f"{geometric_mean(ratios):.3f}",
-                    "10th percentile": f"{ratios[len(ratios) // 10]:.3f}",
-                    "minimum": f"{ratios[0]:.3f}",
-                    "at least 1": str(sum(ratio >= 1 for ratio in ratios)),
-                }
-            )
+        ratios = sorted(cell["cublas_microseconds"] / cell["microseconds"] for cell in cells)
+        rows.append(
+            {
+                "problems": title,
+                "": str(len(ratios)),
+                "geometric mean": f"{geometric_mean(ratios):.3f}",
+                "10th percentile": f"{ratios[len(ratios) // 10]:.3f}",
+                "minimum": f"{ratios[0]:.3f}",
+                "at least 1": str(sum(ratio >= 1 for ratio in ratios)),
+            }
+        )
     return table(rows) + f"\nRatios to cuBLASLt with the same sums, in turn; bursts. {where(data)}.\n"
 
 

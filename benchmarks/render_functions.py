@@ -4,8 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from statistics import geometric_mean, median
+from typing import Any
 
 from common import result, table, where
+
+# Part of the name of an op -> what the table calls its operand.
+_OPERANDS = {
+    "added to a matrix": "transposed, added to a matrix",
+    "axes": "permuted axes",
+    "columns from": "columns of a matrix",
+}
+# First word of the name of a reduction -> what the table calls its kind.
+_REDUCED = {
+    "sum": "sums",
+    "squares": "sums of squares",
+    "maximum": "maxima",
+    "magnitude": "largest magnitude",
+    "norm": "norms of groups of channels",
+    "softmax": "softmax of long rows",
+    "index": "indices of maxima",
+    "maxima": "maxima of windows",
+}
 
 
 def rows_table() -> str:
@@ -44,8 +63,13 @@ def _kernels(name: str, titles: dict[str, str], first: str, *, has_rate: bool = 
 
 
 def elementwise_kernels_table() -> str:
-    """Returns the time of ops on transposed operands and parts of buffers, beside PyTorch in eager mode."""
-    return _kernels("elementwise_kernels", {"own": "own, us", "pytorch": "eager, us"}, "operand")
+    """Returns the speed of ops on transposed operands and parts of buffers, beside PyTorch in eager mode, by kind."""
+    measured = result("elementwise_kernels")
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for op in measured["ops"]:
+        kind = next((title for word, title in _OPERANDS.items() if word in op["op"]), "rows that are no whole vectors")
+        kinds.setdefault(kind, []).append(op)
+    return _by_kind(kinds, "operand", measured)
 
 
 def concatenations_table() -> str:
@@ -54,8 +78,35 @@ def concatenations_table() -> str:
 
 
 def reductions_table() -> str:
-    """Returns the time of reductions with few results, beside PyTorch in eager mode."""
-    return _kernels("reductions", {"own": "own, us", "pytorch": "eager, us"}, "function")
+    """Returns the speed of reductions with few results, beside PyTorch in eager mode, by kind."""
+    measured = result("reductions")
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for op in measured["ops"]:
+        words = op["op"].split()
+        kinds.setdefault("quantization to fp8" if "quantized" in words else _REDUCED[words[0]], []).append(op)
+    return _by_kind(kinds, "function", measured)
+
+
+def _by_kind(kinds: dict[str, list[dict[str, Any]]], first: str, measured: dict[str, Any]) -> str:
+    """Returns the speed of the ops of each kind beside PyTorch in eager mode; `first` is the first column's title."""
+    rows = []
+    for kind, ops in kinds.items():
+        ratios = [op["microseconds"]["pytorch"] / op["microseconds"]["own"] for op in ops]
+        rates = [op["bytes"] / op["microseconds"]["own"] * 1e-6 for op in ops]
+        rows.append(
+            {
+                first: kind,
+                "sizes": str(len(ops)),
+                "to eager": f"{geometric_mean(ratios):.2f}",
+                "minimum": f"{min(ratios):.2f}",
+                "maximum": f"{max(ratios):.2f}",
+                "own, TB/s": f"{min(rates):.1f} to {max(rates):.1f}",
+            }
+        )
+    return (
+        table(rows) + f"\nSpeed as a ratio, geometric means; medians of {measured['rounds']} rounds of bursts, hot L2. "
+        f"{where(measured)}.\n"
+    )
 
 
 def convolutions_table() -> str:

@@ -32,13 +32,9 @@ _COMPARED = {
 }
 
 
-def fused_table(name: str = "fused_epilogues") -> str:
-    """Returns the throughput of each fused matmul and its alternatives, as ratios to cuBLAS' matmul alone.
-
-    Args:
-        name: of the result.
-    """
-    measured = result(name)
+def fused_table() -> str:
+    """Returns the throughput of each fused matmul and its alternatives, as ratios to cuBLAS' matmul alone."""
+    measured = result("fused_epilogues")
     problems = measured["problems"]
     present = {key for problem in problems for key in problem["measured"]["kernels"]}
     rows = []
@@ -62,25 +58,6 @@ def fused_table(name: str = "fused_epilogues") -> str:
 def _case_title(problem: dict) -> str:
     """Returns the title of the column of a case at a size."""
     return f"{problem['case'].replace('_', ' + ').replace('plain', 'plain matmul')}, {problem['size']}"
-
-
-def fused_tiles_table(name: str = "fused_tiles") -> str:
-    """Returns the throughput of matmuls with and without an epilogue by tile, as ratios to cuBLAS' matmul alone.
-
-    Args:
-        name: of the result.
-    """
-    measured = result(name)
-    rows: dict[str, dict[str, str]] = {}
-    titles = [_case_title(problem) for problem in measured["problems"]]
-    for problem, title in zip(measured["problems"], titles):
-        for tile, kernel in problem["kernels"].items():
-            row = rows.setdefault(tile, {"tile": tile, **dict.fromkeys(titles, "")})
-            row[title] = f"{statistics.median(kernel['ratios']):.3f}"
-    return (
-        table(list(rows.values())) + "\nThroughput as a ratio to cuBLAS' matmul without the epilogue, median of "
-        f"{measured['rounds']} rounds; f16 with f32 accumulators. {where(measured)}.\n"
-    )
 
 
 def fused_steps_table() -> str:
@@ -116,29 +93,6 @@ def batches_table() -> str:
         table(rows) + "\nIn parentheses: the ratio to cuBLAS' strided-batched product. `cost model` is its first "
         "choice, `default` the fastest kernel if that is at least 1% faster. f16, f32 accumulators, bursts. "
         f"{where(measured)}.\n"
-    )
-
-
-def batch_settings_table() -> str:
-    """Returns the fastest settings of batches, of all that were tried, beside cuBLAS."""
-    measured = result("batches_settings")
-    rows = []
-    for problem in measured["problems"]:
-        for kernel in sorted(problem["kernels"].values(), key=lambda kernel: -statistics.median(kernel["ratios"]))[:4]:
-            knobs = kernel["knobs"]
-            shape = (
-                f"{knobs['schedule']} {knobs['block_m']}x{knobs['block_n']}, {knobs['stages']} stages, cluster "
-                f"{knobs['cluster_m']}x{knobs['cluster_n']}"
-            )
-            if knobs["prefetch_steps"]:
-                shape += f", {knobs['prefetch_steps']} steps prefetched"
-            launch = "dependent" if knobs["dependent_launch"] else "not dependent"
-            ratio = f"{statistics.median(kernel['ratios']):.3f}"
-            rows.append({"batch": problem["name"], "kernel": shape, "launch": launch, "of cuBLAS": ratio})
-    tried = ", ".join(f"{problem['settings']} of {problem['name']}" for problem in measured["problems"])
-    return (
-        table(rows) + f"\nThe four fastest of the settings that were timed ({tried}), median of {measured['rounds']} "
-        f"rounds. f16, f32 accumulators, bursts. {where(measured)}.\n"
     )
 
 
@@ -192,13 +146,9 @@ def compared_forms_table() -> str:
     )
 
 
-def figures_table(name: str = "figures") -> str:
-    """Returns the speed of BERT's matmuls and of contractions, as ratios to the fastest library call of each.
-
-    Args:
-        name: of the result.
-    """
-    measured = result(name)
+def figures_table() -> str:
+    """Returns the speed of BERT's matmuls and of contractions, as ratios to the fastest library call of each."""
+    measured = result("figures")
     rows = []
     for problem in measured["problems"]:
         sizes = problem["sizes"]
@@ -214,73 +164,6 @@ def figures_table(name: str = "figures") -> str:
     return (
         table(rows) + "\nDefault knobs, f16, f32 accumulators, median of "
         f"{measured['rounds']} rounds of bursts. {where(measured)}.\n"
-    )
-
-
-def power_limited_table() -> str:
-    """Returns the speed of large matmuls and of library calls, with clock and power of the GPU."""
-    measured = result("power_limited")
-    rows = [
-        {
-            "computed": entry["name"],
-            "of cuBLAS' matmul": f"{entry['ratio']:.3f}",
-            "us, sustained": f"{entry['sustained_microseconds']:.0f}",
-            "MHz": f"{entry['clock_mhz']:.0f}",
-            "W": f"{entry['power_w']:.0f}",
-        }
-        for entry in measured["settings"]
-    ]
-    return (
-        table(rows) + f"\nm = n = k = {measured['size']}, f16, f32 accumulators; ratios of bursts, and medians of "
-        f"clock and power while each runs for a second. {where(measured)}.\n"
-    )
-
-
-def epilogue_cycles_table() -> str:
-    """Returns the clocks of staggered kernels, of their boxes of C and behind the last MMA."""
-    measured = result("epilogue_cycles")
-    rows = [
-        {
-            "epilogue": entry["title"].replace("matmul alone", "plain matmul"),
-            "m = n = k": str(entry["size"]),
-            "us": f"{entry['microseconds']:.1f}",
-            "MHz": str(entry["clock_mhz"]),
-            "cycles of a launch": str(entry["cycles"]),
-            "boxes of the first warpgroup": ", ".join(map(str, entry["boxes"][0])),
-            "of the second one": ", ".join(map(str, entry["boxes"][1])),
-            "first warpgroup ahead by": str(entry["ahead"]),
-            "from the last MMA to the end": str(entry["after_last_mma"]),
-        }
-        for entry in measured["settings"]
-    ]
-    return (
-        table(rows)
-        + "\nKnobs of `compile`, f16, f32 accumulators; reads of `%clock` in the PTX of the kernels, medians over "
-        f"blocks and launches in bursts of 25 ms; boxes of a block's last tile. {where(measured)}.\n"
-    )
-
-
-def form_launches_table() -> str:
-    """Returns drawn forms by their fastest kernel with dependent launch and by itself."""
-    measured = result("forms_launches")
-    rows = []
-    for problem in measured["problems"]:
-        sizes = ", ".join(f"{letter} = {size}" for letter, size in problem["sizes"].items())
-        least = {
-            is_dependent: min(
-                (entry for entry in problem["settings"] if entry["knobs"]["dependent_launch"] == is_dependent),
-                key=lambda entry: entry["microseconds"],
-            )
-            for is_dependent in (True, False)
-        }
-        row = {"operands": problem["spec"], "sizes": sizes}
-        for title, entry in (("dependent launch", least[True]), ("not dependent", least[False])):
-            row[title] = f"{entry['microseconds']:.1f} ({entry['ratio']:.2f})"
-        rows.append(row)
-    return (
-        table(rows) + "\nMicroseconds of the fastest of the settings that were timed; in parentheses: the speed as a "
-        f"ratio to the fastest library call. Median of {measured['rounds']} rounds of bursts, f16, f32 accumulators. "
-        f"{where(measured)}.\n"
     )
 
 
@@ -317,16 +200,9 @@ def batch_triggers_table() -> str:
 REGIONS: dict[str, Callable[[], str]] = {
     "fused": fused_table,
     "figures": figures_table,
-    "power limited": power_limited_table,
     "fused steps": fused_steps_table,
-    "fused tiles": fused_tiles_table,
-    "fused tiles turns": lambda: fused_tiles_table("fused_tiles_turns"),
-    "fused tiles waves": lambda: fused_tiles_table("fused_tiles_waves"),
-    "epilogue cycles": epilogue_cycles_table,
     "batches": batches_table,
-    "batches settings": batch_settings_table,
     "drawn forms": drawn_forms_table,
     "compared forms": compared_forms_table,
-    "form launches": form_launches_table,
     "batch triggers": batch_triggers_table,
 }

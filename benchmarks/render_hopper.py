@@ -168,74 +168,6 @@ def rates_of(measured: dict, mode: str, kernel: str = "wgmma") -> tuple[float, f
     return run["kernels"][kernel]["tflops_spread"]["median"], run["baseline"]["tflops_spread"]["median"]
 
 
-def _split_k(knobs: dict) -> str:
-    """Returns the split-K factor and the place of the reduction; an empty text for a factor of 1."""
-    # Results that are older than the knob are of reductions in a cluster.
-    return f"{knobs['split_k']} in {knobs.get('split_k_workspace', 'cluster')}" if knobs["split_k"] > 1 else ""
-
-
-def sizes_table(types: str, square: bool) -> str:
-    """Returns the kernels with default knobs beside cuBLAS, as Markdown.
-
-    Args:
-        types: the name of the types in the results.
-        square: the squares, or else the other shapes.
-    """
-    header, problems = sizes_of(types)
-    rows, failures = [], []
-    for measured in problems:
-        if is_square(measured) != square:
-            continue
-        problem = measured["problem"]
-        name = str(problem["m"]) if square else f"{problem['m']} x {problem['n']} x {problem['k']}"
-        if not measured["modes"]:
-            failures.append(f"{name}: FAIL, not timed")
-            continue
-        kernel = measured["kernels"]["wgmma"]
-        knobs = kernel["knobs"]
-        row = {
-            "size" if square else "m x n x k": name,
-            "tile": tile_of(knobs),
-            "schedule": {"cooperative": "", "pingpong": "ping-pong"}[knobs["schedule"]],
-            "consumer warpgroups": str(knobs["consumer_warpgroups"]),
-            "stages": str(knobs["stages"]),
-            "persistent blocks": str(knobs["persistent_blocks"]),
-            "cluster": f"{knobs['cluster_m']}x{knobs['cluster_n']}",
-            "raster group": str(knobs["raster_group"]),
-            "split-K": _split_k(knobs),
-        }
-        for mode in MODES:
-            rate, library = rates_of(measured, mode)
-            row |= {
-                f"TFLOP/s, {mode}": f"{rate:.0f}",
-                f"cuBLAS, {mode}": f"{library:.0f}",
-                f"of cuBLAS, {mode}": spread_of(measured, mode),
-            }
-        rows.append(row)
-    if not rows:
-        return NOT_MEASURED
-    empty = [column for column in ("schedule", "split-K") if not any(row[column] for row in rows)]
-    rows = [{column: text for column, text in row.items() if column not in empty} for row in rows]
-    rounds = sorted(
-        {
-            measured["modes"]["burst"]["rounds"]
-            for measured in problems
-            if measured["modes"] and is_square(measured) == square
-        }
-    )
-    text = table(rows) + "".join(f"\n{line}\n" for line in failures)
-    plot_ = f"![Speed over sizes](plots/hopper_sizes_{types}.svg)\n\n" if square else ""
-    counts = " or ".join(map(str, rounds))
-    return (
-        plot_
-        + text
-        + (
-            f"\n{types.replace('-', ' -> ')}, f32 accumulator, C = AB; median ratio of {counts} rounds, "
-            f"minimum to maximum. {where(header)}, {problems[0]['baseline']}.\n"
-        )
-    )
-
-
 def summary_table() -> str:
     """Returns geometric means and extremes of the ratios to cuBLAS."""
     rows = []
@@ -361,6 +293,3 @@ REGIONS: dict[str, Callable[[], str]] = {
         "summary": summary_table,
     }.items()
 }
-for _types in TYPES:
-    REGIONS[f"hopper sizes {_types}"] = partial(or_not_measured, partial(sizes_table, _types, True))
-    REGIONS[f"hopper shapes {_types}"] = partial(or_not_measured, partial(sizes_table, _types, False))

@@ -36,28 +36,31 @@ def numbers_table() -> str:
         f"\nEvery kernel runs the exact, random and repeatability checks with {len(numbers['seeds'])} seeds. "
         f"{sum(map(len, numbers['refused'].values()))} combinations are refused at build time. {where(numbers)}.\n"
     )
-    for name, run in numbers.get("repeated", {}).items():
-        verdict = "PASS, all bits equal" if run["passed"] else "FAIL, bits differ"
-        text += (
-            f"\n{name}, {run.get('launches', 0)} launches, "
-            f"{_problem(run)}, {run.get('blocks', '?')} blocks: {verdict}.\n"
-        )
+    repeated = numbers["repeated"]
+    runs = list(repeated.values())
+    equal = sum(run["passed"] for run in runs)
+    text += (
+        f"\n{runs[0]['launches']} launches of a kernel, {_problem(runs[0])}, give the same bits: "
+        f"{equal} of {len(runs)} kernels ({', '.join(repeated)}).\n"
+    )
     return text
 
 
 def sanitizer_table() -> str:
-    """Returns what compute-sanitizer found."""
+    """Returns what the tools of compute-sanitizer found."""
     sanitizer = result("sanitizer")
+    kernels = sanitizer["kernels"]
     rows = []
-    for kernel in sanitizer["kernels"]:
-        row = {"kernel": kernel["name"], "m x n x k": " x ".join(map(str, kernel["size"]))}
-        for tool, report in kernel["tools"].items():
-            row[tool] = report["summary"] if report["numbers_right"] else f"{report['summary']}, numbers FAIL"
-        rows.append(row)
+    for tool in kernels[0]["tools"]:
+        reports = [kernel["tools"][tool] for kernel in kernels]
+        # A summary begins with the number of errors or hazards.
+        found = sum(int(report["summary"].split()[0]) for report in reports)
+        right = sum(report["numbers_right"] for report in reports)
+        rows.append({"tool": tool, "kernels": str(len(reports)), "right results": str(right), "findings": str(found)})
+    names = "; ".join(dict.fromkeys(kernel["name"] for kernel in kernels))
     return table(rows) + (
-        f"\nC = AB + C, f16 x f16 -> f32, every launch of `stepladder run`; its checks passed. "
-        f"compute-sanitizer {sanitizer['sanitizer'].removeprefix('Version ').split()[0]}. "
-        f"{where(sanitizer)}.\n"
+        f"\nKernels, each on two problems: {names}. C = AB + C, f16 x f16 -> f32, every launch of `stepladder run`. "
+        f"compute-sanitizer {sanitizer['sanitizer'].removeprefix('Version ').split()[0]}. {where(sanitizer)}.\n"
     )
 
 

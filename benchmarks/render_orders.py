@@ -1,4 +1,4 @@
-"""The tables of orders of tiles: kernels that were measured with several, and all measured kernels by theirs."""
+"""The table of orders of tiles: how long measured kernels take, by the tiles that neighbouring blocks load."""
 
 from __future__ import annotations
 
@@ -7,66 +7,21 @@ from collections.abc import Callable
 
 import numpy as np
 
-from common import result, table, where
+from common import table
 from fit_cost_model import usable
 from fit_data import Data, Group
-from measured_kernels import RESULTS, Kernel, kernels_of
+from measured_kernels import RESULTS, kernels_of
 from stepladder.pipeline.cost_model import gpu as gpus
 from stepladder.pipeline.cost_model import orders, warpgroup_launch
 from stepladder.pipeline.cost_model.columns import Array
-from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.terms import cut
 
-# Rows of clusters in a group that orders of tiles are measured with, and those of the script.
-_GROUPS, _OF_SCRIPT = (1, 2, 4, 8, 16, 32), 8
+# Rows of clusters in a group of tiles that are compared.
+_GROUPS = (1, 2, 4, 8, 16, 32)
 # Of measured kernels, those that are predicted to take at most so many times as long as the first of a problem count.
 _NEAR = 1.12
 # Of what the fewest different tiles are that neighbours could load: up to 1.02 times, and so on.
 _FEWEST, _MORE = 1.02, 1.5
-
-
-def _rows_and_columns(kernel: Kernel) -> tuple[int, int]:
-    """Returns how many rows and columns of clusters a kernel has, or of tiles, where it has no clusters."""
-    m, n, _ = kernel.size
-    rows, columns = (n, m) if kernel.knobs["swap_operands"] is True else (m, n)
-    knobs = {name: int(kernel.knobs[name]) for name in ("block_m", "block_n", "cluster_m", "cluster_n")}
-    return (
-        math.ceil(math.ceil(rows / knobs["block_m"]) / knobs["cluster_m"]),
-        math.ceil(math.ceil(columns / knobs["block_n"]) / knobs["cluster_n"]),
-    )
-
-
-def _chosen_order(kernel: Kernel) -> int:
-    """Returns how many rows of clusters a group has in the order that the cost model chooses for a kernel."""
-    group = Group.of([kernel])
-    chosen = orders.choose(group.knobs, _GROUPS, _OF_SCRIPT, group.size, gpus.load("h200"), WARPGROUP)
-    return int(chosen.floats(orders.KNOB)[0])
-
-
-def orders_table() -> str:
-    """Returns the times of kernels with several orders of tiles, those in parentheses with a last group of fewer rows
-    than the others, and those of the orders that the cost model chooses in bold type."""
-    path = RESULTS / "orders_of_tiles.json"
-    by_form: dict[tuple[object, ...], dict[str, str]] = {}
-    for kernel in kernels_of(path):
-        knobs, (rows, columns) = kernel.knobs, _rows_and_columns(kernel)
-        line = {
-            "m x n x k": " x ".join(map(str, kernel.size)),
-            "tile": f"{knobs['block_m']} x {knobs['block_n']}" + ("^T" if knobs["swap_operands"] is True else ""),
-            "cluster": f"{knobs['cluster_m']} x {knobs['cluster_n']}",
-            "rows x columns": f"{rows} x {columns}",
-        }
-        # A few were measured with fewer persistent blocks, too.
-        cells = by_form.setdefault(
-            (*line.values(), knobs["persistent_blocks"]), line | dict.fromkeys(map(str, _GROUPS), "")
-        )
-        group = int(knobs["raster_group"])
-        is_uneven = columns > 1 and rows % min(group, rows) > 0
-        time = f"({kernel.microseconds:.1f})" if is_uneven else f"{kernel.microseconds:.1f}"
-        cells[str(group)] = f"**{time}**" if group == _chosen_order(kernel) else time
-    lines = [line for line in by_form.values() if all(line[str(group)] for group in (1, 8))]
-    units = "Microseconds; ^T: swapped operands; in bold type the order that the cost model chooses"
-    return table(lines) + f"\n{units}. {where(result(path.stem))}.\n"
 
 
 def _different_loads(group: Group) -> tuple[Array, Array]:
@@ -127,4 +82,4 @@ def neighbours_table() -> str:
     return table(lines)
 
 
-REGIONS: dict[str, Callable[[], str]] = {"orders of tiles": orders_table, "neighbours": neighbours_table}
+REGIONS: dict[str, Callable[[], str]] = {"neighbours": neighbours_table}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
 
 from common import result, table, where
 
 _WAYS = (("calls", "calls"), ("in a graph", "graph"))
+# Queries of an attention that decodes, at most.
+_DECODED = 4
 
 
 def calls_table() -> str:
@@ -39,33 +41,36 @@ def _cases(measured: dict[str, Any]) -> list[dict[str, Any]]:
     return sorted(measured["cases"], key=lambda case: (case["model"]["name"], case["kind"], case["tokens"]))
 
 
+def _means(ratios: list[float]) -> str:
+    """Returns the geometric mean of ratios, and the least one in parentheses; nothing where there are none."""
+    return f"{geometric_mean(ratios):.2f} ({min(ratios):.2f})" if ratios else ""
+
+
 def functions_table() -> str:
-    """Returns the speed of whole functions beside PyTorch's."""
+    """Returns the speed of whole functions beside PyTorch's, over models."""
     measured = result("functions")
-    rows = []
+    cases: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for case in _cases(measured):
-        name, kind = case["model"]["name"], case["kind"].replace("_", " ")
-        row = {"model": name, "function": kind, "tokens": str(case["tokens"])}
+        cases.setdefault((case["kind"].replace("_", " "), case["tokens"]), []).append(case)
+    rows = []
+    for (kind, tokens), of_kind in sorted(cases.items()):
+        row = {"function": kind, "tokens": str(tokens), "models": str(len(of_kind))}
         # Calls of max-autotune are left out: its own graphs copy the weights, which are arguments here.
         for title, way, contestant in (
             ("alone", "graph", "stepladder"),
             ("layers", "layers", "stepladder"),
-            ("layers, promised", "layers", "promised"),
+            ("promised", "layers", "promised"),
         ):
-            is_there = contestant in case["us"].get(way, {})
-            row[f"{title}, us"] = f"{median(case['us'][way][contestant]):.1f}" if is_there else ""
             for other in ("eager", "max-autotune"):
-                ratio = case["ratios"][way][contestant].get(other) if is_there else None
-                row[f"to {other}" + ("" if title == "alone" else f" ({title})")] = (
-                    "" if ratio is None else f"{ratio:.2f}"
-                )
+                found = (case["ratios"].get(way, {}).get(contestant, {}).get(other) for case in of_kind)
+                row[f"{title}, to {other}"] = _means([ratio for ratio in found if ratio is not None])
         rows.append(row)
     return (
         table(rows)
-        + "\nSpeed as a ratio to PyTorch in eager mode and to `torch.compile` with max-autotune, in CUDA graphs, bf16, "
-        "medians of 7 rounds. `alone` is a graph of one call; `layers` is a call in a graph of four, each with weights "
-        "of its own; `promised` is compiled and called with `constant_weights=True`. "
-        f"{where(measured)}.\n"
+        + "\nSpeed as a ratio to PyTorch in eager mode and to `torch.compile` with max-autotune: geometric means over "
+        "models, and minima in parentheses. CUDA graphs, bf16, medians of 7 rounds. `alone` is a graph of one call; "
+        "`layers` is a call in a graph of four, each with weights of its own; `promised` is such a call, compiled and "
+        f"called with `constant_weights=True`. {where(measured)}.\n"
     )
 
 
@@ -83,65 +88,53 @@ def _prefill_case(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def attention_kernels_table() -> str:
-    """Returns the time of attentions as one kernel, beside several and PyTorch in eager mode."""
+    """Returns the speed of attentions as one kernel, beside several and PyTorch in eager mode."""
     measured = result("attention_kernels")
-    rows = []
+    kinds: dict[tuple[int, str], list[dict[str, float]]] = {}
     for case in measured["cases"]:
         times = {name: median(samples) for name, samples in case["us"].items()}
-        row = {"heads": f"{case['groups']} x {case['heads']}"}
-        row |= {name: str(case[name]) for name in ("queries", "keys")}
-        row |= {"elements of a head": str(case["depth"]), "mask": "causal" if case["is_causal"] else ""}
-        rows.append(row | {f"{name}, us": f"{times[name]:.1f}" for name in ("one kernel", "kernels", "eager")})
+        kinds.setdefault((case["depth"], "causal" if case["is_causal"] else "none"), []).append(times)
+    rows = []
+    for (depth, mask), cases in sorted(kinds.items()):
+        row = {"elements of a head": str(depth), "mask": mask, "attentions": str(len(cases))}
+        for other in ("kernels", "eager"):
+            row[f"one kernel, to {other}"] = _means([times[other] / times["one kernel"] for times in cases])
+        rows.append(row)
     return (
-        table(rows) + "\nbf16, medians of 7 rounds, each a CUDA graph; eager mode is `scaled_dot_product_attention`. "
-        f"{where(measured)}.\n"
+        table(rows) + "\nSpeed as a ratio, geometric means and minima in parentheses; bf16, medians of 7 rounds, each "
+        f"a CUDA graph; eager mode is `scaled_dot_product_attention`. {where(measured)}.\n"
     )
-
-
-def _sizes(case: dict[str, Any]) -> dict[str, str]:
-    """Returns the sizes of an attention, for a table."""
-    heads, shared = str(case["batch"] * case["heads"]), case["heads"] // case["groups"]
-    return {
-        "heads": heads if shared == 1 else f"{heads}, shared by {shared}",
-        "queries": str(case["queries"]),
-        "keys": str(case["keys"]),
-        "elements of a head": str(case["depth"]),
-    }
 
 
 def exported_attention_table() -> str:
-    """Returns the time of exported attentions as one kernel, beside several and PyTorch, and the errors."""
+    """Returns the speed of exported attentions as one kernel beside PyTorch and several kernels, and the errors."""
     measured = result("exported_attention")
-    rows = []
+    kinds: dict[str, list[dict[str, Any]]] = {}
     for case in measured["cases"]:
-        times = {name: median(samples) for name, samples in case["us"].items()}
-        row = _sizes(case) | {"type": case["element"], "mask": case["mask"]}
-        row |= {f"{name}, us": f"{times[name]:.1f}" for name in ("one kernel", "rounded weights", "kernels", "eager")}
-        errors = {name: case["errors"][name] for name in ("one kernel", "rounded weights", "eager")}
-        rows.append(row | {f"error of {name}": f"{error:.1e}" for name, error in errors.items()})
+        mask = {"causal": "causal mask", "added": "added mask"}.get(case["mask"], "no mask")
+        is_decoding = case["queries"] <= _DECODED
+        kinds.setdefault(f"up to {_DECODED} queries" if is_decoding else f"more queries, {mask}", []).append(case)
+    rows = []
+    for kind, cases in sorted(kinds.items()):
+        times = [{name: median(samples) for name, samples in case["us"].items()} for case in cases]
+        row = {"attentions": kind, "": str(len(cases))}
+        for title, over, under in (
+            ("one kernel, to eager", "eager", "one kernel"),
+            ("rounded weights, to eager", "eager", "rounded weights"),
+            ("one kernel, to kernels", "kernels", "one kernel"),
+        ):
+            row[title] = _means([of_case[over] / of_case[under] for of_case in times])
+        for name in ("one kernel", "rounded weights"):
+            row[f"error of {name}, to eager"] = _means(
+                [case["errors"][name] / case["errors"]["eager"] for case in cases]
+            )
+        rows.append(row)
     return (
         table(rows)
-        + "\nMedians of 7 rounds, each a CUDA graph; errors of all results, relative to an evaluation in f64, "
-        f"by the Euclidean norm. {where(measured)}.\n"
+        + "\nSpeed as a ratio, geometric means and minima in parentheses; medians of 7 rounds, each a CUDA graph. "
+        "Errors of all results, relative to an evaluation in f64, by the Euclidean norm, as a ratio to those of eager "
+        f"mode. {where(measured)}.\n"
     )
-
-
-def attention_splits_table() -> str:
-    """Returns the time of attentions by the blocks of a cluster that have a part of the keys each."""
-    measured = result("attention_splits")
-    rows = []
-    for case in measured["cases"]:
-        row = _sizes(case) | {splits: _us(case["us"].get(splits)) for splits in ("1", "2", "3", "4", "6", "8", "16")}
-        rows.append(row | {"eager, us": _us(case["us"]["eager"])})
-    return (
-        table(rows)
-        + "\nMicroseconds with so many splits, medians of 7 rounds, each a CUDA graph of calls that rotate through "
-        f"150 MB of keys and values. {where(measured)}.\n"
-    )
-
-
-def _us(time: float | None) -> str:
-    return "" if time is None else f"{time:.1f}"
 
 
 def exported_layers_table() -> str:
@@ -162,7 +155,7 @@ def exported_layers_table() -> str:
 
 
 def attention_table() -> str:
-    """Returns the time of attention blocks beside PyTorch's, and of the kernels of two."""
+    """Returns the time of attention blocks beside PyTorch's."""
     measured, prefill = result("attention"), result("attention_prefill")
     rows = [
         {
@@ -176,22 +169,12 @@ def attention_table() -> str:
         }
         for case in (*measured["cases"], *map(_prefill_case, prefill["cases"]))
     ]
-    kernels = [
-        {
-            "kernels of Llama-3-8B": part["what"],
-            **{f"{tokens} tokens, us": f"{part[tokens]:.1f}" for tokens in ("32", "2048")},
-        }
-        for part in measured["kernels"]
-    ]
     return (
         table(rows)
         + "\nA block with its norm and residual. Up to 32 tokens are the last ones of as many sequences, whose "
         "caches have 2048 and are written in place. bf16, CUDA graphs of one call, medians of 5 rounds, of 2048 tokens "
         "of 7; for fewer tokens, "
-        f"`torch.compile` with max-autotune was measured in other runs, with eager mode. {where(measured)}.\n\n"
-        + table(kernels)
-        + "\nThe time of kernels is that of a graph that ends with them, minus that of a graph that ends before them, "
-        f"with `attention=False`; for 32 tokens each elementwise op is a separate launch. {where(measured)}.\n"
+        f"`torch.compile` with max-autotune was measured in other runs, with eager mode. {where(measured)}.\n"
     )
 
 
@@ -213,44 +196,21 @@ def groups_table() -> str:
 
 
 def function_calls_table() -> str:
-    """Returns the time of calls of whole functions beside PyTorch's in eager mode, with the host's work."""
+    """Returns the speed of calls of whole functions beside PyTorch's in eager mode, with the host's work."""
     measured = result("functions_eager")
-    rows = []
+    cases: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for case in _cases(measured):
-        row = {
-            "model": case["model"]["name"],
-            "function": case["kind"].replace("_", " "),
-            "tokens": str(case["tokens"]),
-        }
-        for name, title in (("stepladder", "us per call"), ("eager", "eager, us per call")):
-            row[title] = f"{median(case['us']['calls'][name]):.1f}"
-        row |= {f"{title}, to eager": f"{case['ratios'][way]['stepladder']['eager']:.2f}" for title, way in _WAYS}
-        rows.append(row)
+        cases.setdefault((case["kind"].replace("_", " "), case["tokens"]), []).append(case)
+    rows = [
+        {"function": kind, "tokens": str(tokens), "models": str(len(of_kind))}
+        | {title: _means([case["ratios"][way]["stepladder"]["eager"] for case in of_kind]) for title, way in _WAYS}
+        for (kind, tokens), of_kind in sorted(cases.items())
+    ]
     return (
         table(rows)
-        + "\nMedians of 7 rounds, bf16; a call includes the host's work, `in a graph` is a CUDA graph of the same "
-        f"work. {where(measured)}.\n"
-    )
-
-
-def pairs_table() -> str:
-    """Returns the time of the kernel of gate and up of few rows, beside PyTorch's in eager mode."""
-    measured = result("pairs_few_rows")
-    times = {
-        (case["model"], case["tokens"], case["by"]): median(case["us"])
-        for case in measured["cases"]
-        if case["kernel"] == "pair" and case["by"] != "knobs"
-    }
-    rows = []
-    for model, tokens, by in times:
-        if by == "eager":
-            eager, own = times[model, tokens, "eager"], times[model, tokens, "default"]
-            row = {"model": model, "tokens": str(tokens), "us": f"{own:.1f}"}
-            rows.append({**row, "eager, us": f"{eager:.1f}", "to eager": f"{eager / own:.2f}"})
-    return (
-        table(rows)
-        + "\nThe kernel of gate and up, compared with the two matmuls and the elementwise ops of eager mode, in CUDA "
-        f"graphs of 20 launches, bf16, medians of 5 rounds. {where(measured)}.\n"
+        + "\nSpeed as a ratio to eager mode: geometric means over models, and minima in parentheses; medians of 7 "
+        "rounds, bf16. A call includes the host's work; `in a graph` is a CUDA graph of the same work. "
+        f"{where(measured)}.\n"
     )
 
 
@@ -260,9 +220,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "attention": attention_table,
     "attention kernels": attention_kernels_table,
     "exported attention": exported_attention_table,
-    "attention splits": attention_splits_table,
     "exported layers": exported_layers_table,
     "function calls": function_calls_table,
-    "pairs of few rows": pairs_table,
     "groups": groups_table,
 }

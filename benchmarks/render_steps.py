@@ -1,4 +1,4 @@
-"""The pages of steps and their indices, from the head comments of the steps' scripts."""
+"""The pages of steps, from the head comments of their scripts, and the indices of each pipeline's steps with gains."""
 
 from __future__ import annotations
 
@@ -84,56 +84,54 @@ def _listed(pipeline: str) -> tuple[list[str], dict[str, str]]:
     return steps, alone
 
 
-def _known(pipeline: str) -> dict[str, tuple[str, str]]:
-    """Returns the steps that an earlier page describes: the pipeline of that page, and a link to the step there."""
-    links: dict[str, tuple[str, str]] = {}
+def _known(pipeline: str) -> dict[str, str]:
+    """Returns the steps that an earlier page describes, each with a link to its description."""
+    links: dict[str, str] = {}
     for earlier in list(PAGES)[: list(PAGES).index(pipeline)]:
         if PAGES[earlier] != PAGES[pipeline]:
             for number, step in enumerate(_listed(earlier)[0], start=1):
-                links.setdefault(step, (earlier, f"{PAGES[earlier]}#{number}-{step}"))
+                links.setdefault(step, f"{PAGES[earlier]}#{number}-{step}")
     return links
 
 
 def index_text(pipeline: str) -> str:
-    """Returns a table of the steps of a page, with the first sentence of each.
+    """Returns a table of the steps of a pipeline, with the first sentence of each and its gain.
 
     Args:
         pipeline: whose steps are listed in order, with those that only earlier pipelines of the page have.
     """
     steps, _ = _listed(pipeline)
-    links = _known(pipeline)
+    gains, links = _gains(), _known(pipeline)
     step_of = {step.name: step for chapter in (*EARLIER.get(pipeline, ()), pipeline) for step in _loaded(chapter)}
     rows = []
     for number, name in enumerate(steps, start=1):
-        link = links[name][1] if name in links else f"{PAGES[pipeline]}#{number}-{name}"
+        link = links.get(name, f"{PAGES[pipeline]}#{number}-{name}")
         step = step_of[name]
         cells = {"": str(number), "step": f"[{name}]({link})", "optional": "yes" if step.optimization else ""}
-        rows.append({**cells, "what it does": step.summary()})
+        rows.append({**cells, "what it does": step.summary(), "gain": gains.get(name, "")})
     return table(rows)
 
 
 def steps_text(pipeline: str) -> str:
-    """Returns every step of a page: the head comment of its script, and its gain.
+    """Returns the steps of a page that no earlier page describes: the head comment of each script, and its gain.
 
     Args:
-        pipeline: its steps are listed in order; a step that an earlier page describes is a link to that.
+        pipeline: its steps are in order, and numbered as in its index.
     """
     gains, links = _gains(), _known(pipeline)
     steps, alone = _listed(pipeline)
     step_of = {step.name: step for chapter in (*EARLIER.get(pipeline, ()), pipeline) for step in _loaded(chapter)}
     parts = []
     for number, name in enumerate(steps, start=1):
-        gain = f"; gain {gains[name]}" if name in gains else ""
-        title = f"## {number}. {name}\n\n"
         if name in links:
-            other, link = links[name]
-            parts.append(f"{title}As in [{other}]({link}){gain}.\n")
             continue
+        gain = f"; gain {gains[name]}" if name in gains else ""
         step = step_of[name]
         kind = "optimization" if step.optimization else "lowering"
         ops = ", ".join(f"`{dialect}`" for dialect in step.dialects) or "upstream ops"
         link = f"[{step.path.name}](../{step.path.relative_to(ROOT).as_posix()})"
         only = f"; in {alone[name]} only" if name in alone else ""
+        title = f"## {number}. {name}\n\n"
         parts.append(f"{title}{link}: {kind}, {ops}{only}{gain}.\n\n{_markdown(_head_comment(step))}\n")
     return "\n".join(parts)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from choice_plan import KNOBS
 from common import cells_of, result, table, where
-from launch_triggers import HOT, PREFETCH, ROTATED, TRIGGER, TRIGGERS, WITH, WITHOUT
+from launch_triggers import HOT, PREFETCH, ROTATED, TRIGGER, TRIGGERS, WITH
 
 _NAME = "launch_triggers"
 _KEY = ("m", "n", "k", "runs", PREFETCH, *(name for name in KNOBS if name != TRIGGER))
@@ -58,27 +58,6 @@ def trigger_table() -> str:
     return table(lines) + f"\nGeometric means of times, bf16 -> bf16. {where(data)}.\n"
 
 
-def choice_table() -> str:
-    """Returns how the choices with and without the knob compare with cuBLAS, by the half of the drawn problems."""
-    lines = []
-    for held_out in (False, True):
-        for runs, text in _RUNS.items():
-            cells = [cell for cell in _cells() if cell["runs"] == runs and cell["held_out"] == held_out]
-            ratios = {
-                name: [c["cublas_microseconds"] / c["microseconds"] for c in cells if name in c["chosen"].split()]
-                for name in (WITHOUT, WITH)
-            }
-            lines.append(
-                {
-                    "problems": f"{len(ratios[WITH])} {'held out' if held_out else 'seen'}",
-                    "operands": text,
-                    **{f"of cuBLAS {name} the knob": f"{geometric_mean(ratios[name]):.3f}" for name in ratios},
-                    **{f"minimum {name}": f"{min(ratios[name]):.3f}" for name in ratios},
-                }
-            )
-    return table(lines) + f"\nGeometric means of what `compile` takes. {where(result(_NAME))}.\n"
-
-
 def sequence_table() -> str:
     """Returns the times of sequences of kernels of different problems, as parts of those with early triggers."""
     sequences = result(_NAME)["sequences"]
@@ -100,6 +79,5 @@ def sequence_table() -> str:
 
 REGIONS: dict[str, Callable[[], str]] = {
     "launch triggers": trigger_table,
-    "launch trigger choices": choice_table,
     "launch trigger sequences": sequence_table,
 }

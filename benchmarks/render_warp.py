@@ -28,75 +28,67 @@ def measured_variants(name: str, tile: str) -> list[tuple[dict, float, float]]:
 
 
 def ablation_table(name: str) -> str:
-    """Returns an ablation for each of its tiles, beside cuBLAS and the ceiling, as Markdown.
+    """Returns an ablation with its fastest tile, beside cuBLAS and the ceiling, as Markdown.
 
     Args:
         name: of the ablation.
     """
     ablation = result(f"{name}_ablation")
-    parts = []
-    for tile, measured in ablation["tiles"].items():
-        rows, previous = [], None
-        for number, (variant, burst, sustained) in enumerate(measured_variants(name, tile)):
-            kernel = str(number)
-            rows.append(
-                {
-                    "kernel": variant["title"],
-                    "TFLOP/s, burst": f"{burst:.1f}",
-                    "sustained": f"{sustained:.1f}",
-                    "gain": f"x {burst / previous:.2f}" if previous else "",
-                    "of the ceiling": ratio(measured, kernel, "ceiling"),
-                    "of cuBLAS": ratio(measured, kernel, "cublas"),
-                }
-            )
-            previous = burst
-        for other, title in (("cublas", "cuBLAS"), ("ceiling", "ceiling of `mma.sync`")):
-            rows.append(
-                {
-                    "kernel": title,
-                    "TFLOP/s, burst": f"{median(measured, other):.1f}",
-                    "sustained": f"{median(measured, other, 'sustained'):.1f}",
-                    "gain": "",
-                    "of the ceiling": ratio(measured, other, "ceiling") if other == "cublas" else "",
-                    "of cuBLAS": ratio(measured, other, "cublas") if other == "ceiling" else "",
-                }
-            )
-        parts.append(
-            f"Tile {tile}, {ablation['size']}^3, f16 x f16 -> f32, C = AB + C. {where(measured)}.\n\n" + table(rows)
+    tile = max(ablation["tiles"], key=lambda tile: measured_variants(name, tile)[-1][1])
+    measured = ablation["tiles"][tile]
+    rows, previous = [], None
+    for number, (variant, burst, sustained) in enumerate(measured_variants(name, tile)):
+        kernel = str(number)
+        rows.append(
+            {
+                "kernel": variant["title"],
+                "TFLOP/s, burst": f"{burst:.1f}",
+                "sustained": f"{sustained:.1f}",
+                "gain": f"x {burst / previous:.2f}" if previous else "",
+                "of the ceiling": ratio(measured, kernel, "ceiling"),
+                "of cuBLAS": ratio(measured, kernel, "cublas"),
+            }
         )
-    return "\n".join(parts)
+        previous = burst
+    for other, title in (("cublas", "cuBLAS"), ("ceiling", "ceiling of `mma.sync`")):
+        rows.append(
+            {
+                "kernel": title,
+                "TFLOP/s, burst": f"{median(measured, other):.1f}",
+                "sustained": f"{median(measured, other, 'sustained'):.1f}",
+                "gain": "",
+                "of the ceiling": ratio(measured, other, "ceiling") if other == "cublas" else "",
+                "of cuBLAS": ratio(measured, other, "cublas") if other == "ceiling" else "",
+            }
+        )
+    return f"Tile {tile}, {ablation['size']}^3, f16 x f16 -> f32, C = AB + C. {where(measured)}.\n\n" + table(rows)
 
 
-def sizes_table(pipeline: str, acc: str) -> str:
-    """Returns the speed over sizes, with the best tile of each, as Markdown.
+def sizes_table(pipeline: str) -> str:
+    """Returns the speed of the best tile of each size beside cuBLAS and the ceiling, as Markdown.
 
     Args:
         pipeline: its name.
-        acc: the type of the accumulator.
     """
-    rows = []
-    sizes = result(f"{pipeline}_sizes_{acc}")["sizes"]
-    for size, measured in sizes.items():
-        best = measured["best"]
-        knobs = measured["bundles"][best]["knobs"]
-        right = all(check["passed"] for check in measured["checks_of_best"])
-        seeds = len({check["seed"] for check in measured["checks_of_best"]})
-        rows.append(
-            {
-                "size": size,
-                "block tile": "x".join(str(knobs[f"block_{axis}"]) for axis in "mnk"),
-                "warp tile": f"{knobs['warp_m']}x{knobs['warp_n']}",
-                "stages": str(knobs["stages"]),
-                **({"prefetch": knobs["prefetch"]} if "prefetch" in knobs else {}),
-                "TFLOP/s": f"{median(measured, best):.1f}",
-                "cuBLAS": f"{median(measured, 'cublas'):.1f}",
-                "of cuBLAS": ratio(measured, best, "cublas"),
-                "of the ceiling": ratio(measured, best, "ceiling"),
-                "check": f"PASS, {seeds} seeds" if right else "FAIL",
+    rows: dict[str, dict[str, str]] = {}
+    places = []
+    for acc in ("f32", "f16"):
+        sizes = result(f"{pipeline}_sizes_{acc}")["sizes"]
+        places.append(f"{acc}: {where(next(iter(sizes.values())))}")
+        for size, measured in sizes.items():
+            best = measured["best"]
+            knobs = measured["bundles"][best]["knobs"]
+            tile = "x".join(str(knobs[f"block_{axis}"]) for axis in "mnk")
+            rows.setdefault(size, {"size": size})
+            rows[size] |= {
+                f"{acc}: block tile": tile,
+                f"{acc}: TFLOP/s": f"{median(measured, best):.0f}",
+                f"{acc}: of cuBLAS": ratio(measured, best, "cublas"),
+                f"{acc}: of the ceiling": ratio(measured, best, "ceiling"),
             }
-        )
-    first = next(iter(sizes.values()))
-    return f"f16 x f16 -> {acc}, {acc} accumulator, C = AB + C, bursts. {where(first)}.\n\n" + table(rows)
+    return table(list(rows.values())) + (
+        "\nf16 inputs; accumulators and C of f32 and of f16; C = AB + C, bursts. " + "; ".join(places) + ".\n"
+    )
 
 
 def types_table() -> str:
@@ -155,13 +147,9 @@ def counters_table() -> str:
     return table(rows) + f"\n{card}, {counters['date'][:10]}, `{counters['tool']}`.\n"
 
 
-def f32_table(name: str = "f32_products") -> str:
-    """Returns products of f32 by three products of tf32 and by one, beside cuBLAS: throughput and errors.
-
-    Args:
-        name: of the result.
-    """
-    measured = result(name)
+def f32_table() -> str:
+    """Returns products of f32 by three products of tf32 and by one, beside cuBLAS: throughput and errors."""
+    measured = result("f32_products")
     titles = {
         "wgmma": "`wgmma`",
         "mma_sync": "`mma_sync`",
@@ -185,18 +173,14 @@ def f32_table(name: str = "f32_products") -> str:
     )
 
 
-def f32_few_rows_table(name: str = "f32_thin") -> str:
-    """Returns products of f32 with few rows beside cuBLAS, with the default choice.
-
-    Args:
-        name: of the result.
-    """
-    measured = result(name)
+def f32_few_rows_table() -> str:
+    """Returns products of f32 with few rows beside cuBLAS, with the default choice."""
+    measured = result("f32_thin")
     rows = [
         {
             "m x n x k": problem["size"].replace("x", " x "),
             "TFLOP/s": f"{problem['measured']['kernels']['wgmma']['tflops_spread']['median']:.1f}",
-            "of cuBLAS": f"{_f32_ratios(problem)['wgmma']:.2f}",
+            "of cuBLAS": f"{f32_ratios(problem)['wgmma']:.2f}",
             "error": f"{problem['errors']['wgmma']:.1e}",
             "error of cuBLAS": f"{problem['errors']['cublas']:.1e}",
         }
@@ -208,24 +192,24 @@ def f32_few_rows_table(name: str = "f32_thin") -> str:
     )
 
 
-def _f32_ratios(problem: dict) -> dict[str, float]:
-    """Returns the throughput of each kernel of a product of f32, as a ratio to cuBLAS."""
+def f32_ratios(problem: dict) -> dict[str, float]:
+    """Returns the throughput of each kernel of a product of f32, as a ratio to cuBLAS.
+
+    Args:
+        problem: an entry of a result.
+    """
     times = problem["measured"]
     baseline = times["baseline"]["tflops_spread"]["median"]
     return {name: kernel["tflops_spread"]["median"] / baseline for name, kernel in times["kernels"].items()}
 
 
-def f32_batches_table(name: str = "f32_batches") -> str:
+def f32_batches_table() -> str:
     """Returns random batches of f32 beside cuBLAS, with the default choice, and with the fastest of other settings for
-    each place where operands are split, if there are any.
-
-    Args:
-        name: of the result.
-    """
-    measured = result(name)
+    each place where operands are split."""
+    measured = result("f32_batches")
     rows, all_ratios = [], []
     for problem in measured["problems"]:
-        ratios = _f32_ratios(problem)
+        ratios = f32_ratios(problem)
         places = {name: kernel["knobs"]["split_f32"] for name, kernel in problem["kernels"].items()}
         sizes, layout = problem["size"].split("-")
         all_ratios.append(ratios.pop("wgmma"))
@@ -253,7 +237,7 @@ def f32_settings_table() -> str:
     measured = result("f32_settings")
     columns: dict[str, list[float]] = {}
     for problem in measured["problems"]:
-        ratios = _f32_ratios(problem)
+        ratios = f32_ratios(problem)
         columns.setdefault("default choice", []).append(ratios["wgmma"])
         places = {name: kernel["knobs"]["split_f32"] for name, kernel in problem["kernels"].items()}
         for place in ("kernels", "registers", "shared"):
@@ -262,7 +246,7 @@ def f32_settings_table() -> str:
                 columns.setdefault(f"fastest with `{place}`", []).append(max(of_place))
         columns.setdefault("fastest of all", []).append(max(ratios.values()))
     columns["default choice, held out"] = [
-        _f32_ratios(problem)["wgmma"] for problem in result("f32_held_out")["problems"]
+        f32_ratios(problem)["wgmma"] for problem in result("f32_held_out")["problems"]
     ]
     rows = [
         {
@@ -290,6 +274,4 @@ REGIONS: dict[str, Callable[[], str]] = {
     "product": product_table,
 }
 REGIONS |= {f"ablation {name}": partial(ablation_table, name) for name in ABLATIONS}
-REGIONS |= {
-    f"sizes {pipeline} {acc}": partial(sizes_table, pipeline, acc) for pipeline in PIPELINES for acc in ("f32", "f16")
-}
+REGIONS |= {f"sizes {pipeline}": partial(sizes_table, pipeline) for pipeline in PIPELINES}

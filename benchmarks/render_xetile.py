@@ -48,22 +48,7 @@ def counts_table() -> str:
         "not known here. The last row is Intel's work-group GEMM among LLVM's integration tests "
         "(XeGPU/WG/simple_gemm.mlir), counted by its layouts: an instruction for each block of a subgroup's part."
     )
-    lines = [
-        {
-            "target": f"`{target}`",
-            "GPU of the peaks": line["gpu"],
-            "products": f"{line['compute_microseconds']:.0f} us",
-            "memory, tiles cached": f"{line['memory_microseconds_if_cached']:.0f} us",
-            "memory, no caches": f"{line['memory_microseconds_if_not_cached']:.0f} us",
-        }
-        for target, line in measured["roofline_estimate"].items()
-    ]
-    estimate = (
-        "A roofline estimate, of the peaks in Intel's data sheets: least times of the products and of the traffic of "
-        "memory, where A and B are read once, and where each work-group with a tile of 256 x 256 reads its own. No "
-        "kernel was timed."
-    )
-    return table(rows) + f"\n{wrapped(text)}\n\n" + table(lines) + f"\n{wrapped(estimate)}\n"
+    return table(rows) + f"\n{wrapped(text)}\n"
 
 
 def kernels_table() -> str:

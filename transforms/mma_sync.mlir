@@ -6,7 +6,8 @@
 //
 // It takes f16, bf16 and fp8 with f32 accumulators, f16 with f16 accumulators, f32 by three products of tf32 or by one,
 // f64, and i8 with i32 accumulators; A and B are each row- or column-major. Elementwise ops on the product, or on a
-// pair of products of one A, are computed in registers.
+// pair of products of one A, are computed in registers. It leaves a `gpu.module` with the kernel in the NVVM dialect,
+// and a host function that launches it.
 //
 // Every step is a file in steps/; most are shared with `wmma`. The runner supplies the declarations of the included
 // steps.
@@ -19,10 +20,12 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @mma_sync(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
-        // Elementwise ops, the rounding to C's type among them, are computed on fragments.
+        // What this pipeline supports, for the requirements of the steps: elementwise ops on the product, such as the
+        // rounding to C's type, which are computed on fragments; other forms of a matmul; operands that elementwise ops
+        // compute; pairs of products; parts of buffers; operands of a batch with several strides.
         rounds_c = "1", normalizes = "1", prepares = "1", takes_pairs = "1", takes_windows = "1",
         reads_strided_batches = "1",
-        // Tiles need not divide the problem: `prepare_edges` prepares it otherwise, and records its sizes.
+        // Where tiles do not divide the problem, `prepare_edges` runs, and records its sizes.
         copies_asynchronously = "not through_registers",
         whole_tiles = "not has_edges",
         has_edges = "is_sized and (m % block_m != 0 or n % block_n != 0 or k % block_k != 0)",

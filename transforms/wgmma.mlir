@@ -7,8 +7,9 @@
 //
 // It takes any m, n and k, C = AB and C = AB + C, A and B each row- or column-major, and pairs of products of one A.
 // Operands are f16, bf16, f32 and fp8 with f32 accumulators (f16: also f16) and i8 with i32 accumulators; the epilogue
-// rounds to C's type. Kernels before the matmul repack operands for TMA where rows are no multiples of 16 bytes, and
-// transpose operands of 8 and 32 bits for wgmma.
+// rounds to C's type. Kernels before the matmul repack operands whose rows are not multiples of 16 bytes for TMA, and
+// transpose operands of 8 and 32 bits for wgmma. It leaves a `gpu.module` with the kernels, in the NVVM dialect with
+// inline PTX, and a host function that launches them.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", up to the warp-specialized kernel; the rest is what it names as future work.
 // Every step is a file in steps/, whose head comment describes it. The runner supplies the declarations of the included
@@ -22,7 +23,9 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @wgmma(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
-        // Tiles need not divide the problem, and the epilogue may round the accumulator to C's type.
+        // What this pipeline supports, for the requirements of the steps: tiles that do not divide the problem,
+        // elementwise ops such as the rounding to C's type, other forms of a matmul, operands that elementwise ops
+        // compute, pairs of products, parts of buffers, and operands of a batch with several strides.
         whole_tiles = "0", rounds_c = "1", normalizes = "1", prepares = "1", takes_pairs = "1", takes_windows = "1",
         reads_strided_batches = "1",
 
@@ -47,11 +50,12 @@ module attributes {transform.with_named_sequence} {
         stages_bytes = "stages * ((a_parts * staged_m * held_bits + parts * load_n * products * a_bits) * block_k / 8)",
         k_steps = "(k + block_k - 1) // block_k",
 
-        // Whether a kernel is one of few rows, which reads weights ahead of its wait, and each of them once.
+        // Whether the kernel is for few rows: it reads weights before it waits for the previous kernel, each weight
+        // once.
         streams_weights = "early_weights or prefetch_steps > 0",
-        // The bits of a row of the larger operand, the weights, and whether a preceding kernel splits or transposes it.
+        // The bits of a row of the weights, which are the larger operand, and whether a preceding kernel splits or
+        // transposes them. Operands that threads split are loaded unmodified.
         is_weight_a = "a_matrices * m > b_matrices * n * products",
-        // What threads split is read as it is.
         weight_row_bits =
           "a_given_row * a_bits if is_weight_a else (n if b_layout == 'row' else k) * b_bits",
         a_given_row = "k if a_layout == 'row' and a_transposed == 0 else m",
@@ -92,7 +96,7 @@ module attributes {transform.with_named_sequence} {
         free_registers = "consumer_registers - 32 - accumulator_registers",
         free_columns = "free_registers * 128 // (staged_m // tile_warpgroups) // 8 * 8",
         promoted_columns = "block_n * products if holds_two else free_columns",
-        // For operands of the epilogue that are loaded before the last MMA ends; addresses and the like take 40.
+        // Registers for operands of the epilogue that are loaded before the last MMA ends; 40 are left for addresses.
         operand_registers = "consumer_registers - accumulator_registers - 40",
         // A matrix that the epilogue reads is copied to boxes of C during the main loop, which takes registers too.
         copies_operand = "operand_registers >= 32 and parts == 1",
@@ -135,11 +139,11 @@ module attributes {transform.with_named_sequence} {
         epilogue_bytes =
           "consumers * (epilogue_stages * result_tile_bytes if is_tma else row_buffer_bytes if is_rows else 0)",
 
-        // The split-K workspace: in shared memory one accumulator, its rows padded by 32 bytes against bank conflicts,
-        // those of a transposed one by 16, as many for each split; in global memory one for each tile and split. Where
-        // blocks send sums, it has as many fours of sums of each thread for each split instead, or a pair if there are
-        // no more. Which form it has is known with the other knobs: there is room for both.
-        // Blocks send sums in kernels of few rows, and where it was measured to be faster: see `push_partial_sums`.
+        // The split-K workspace. In global memory it has one accumulator for each tile and split. In shared memory it
+        // has one accumulator, with as many rows for each split; rows are padded by 32 bytes against bank conflicts,
+        // those of a transposed accumulator by 16. Where blocks send partial sums (`push_partial_sums`), it has vectors
+        // of four sums of each thread instead, as many for each split, or pairs if a thread has no more. The size
+        // covers both.
         only_rounds = "has_consumer and not has_elementwise",
         sends_few = "only_rounds and accumulator_registers <= 104",
         sends_sums = "split_k > 1 and split_k_workspace == 'cluster' and (streams_weights or sends_few)",

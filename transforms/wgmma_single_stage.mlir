@@ -11,7 +11,9 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @wgmma_single_stage(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
-        // Tiles need not divide the problem, and the epilogue may round the accumulator to C's type.
+        // What this pipeline supports, for the requirements of the steps: tiles that do not divide the problem,
+        // elementwise ops such as the rounding to C's type, other forms of a matmul, operands that elementwise ops
+        // compute, pairs of products, and parts of buffers.
         whole_tiles = "0", rounds_c = "1", normalizes = "1", prepares = "1", takes_pairs = "1", takes_windows = "1",
         splits_f32 = "0", staged_m = "block_m",
         // Columns of B's tile as loaded: rows along n come in whole boxes, of 64 bytes or one of 32 (`tc.load_by_tma`).

@@ -1,10 +1,13 @@
 // Compiles a matmul to a tensor-core kernel with WMMA, by the steps of Katel, Khandelwal and Bondhugula (CC'22).
 //
-// The pipeline takes C = AB + C, C = AB, or an elementwise function of a pair of products of one A, with f16 inputs and
-// f32 or f16 accumulators, bf16 and f32 (from sm_80), or i8 and i32, for sm_75 and later. It has two levels of tiling
-// (thread-block tiles, warp tiles), stages operands in padded shared memory by 128-bit copies, keeps accumulators in
-// registers, and hides global latency by prefetching: the next tile to registers during the current one, or several
-// tiles by `cp.async`.
+// The pipeline takes C = AB and C = AB + C, for sm_75 and later, also followed by elementwise ops, and elementwise
+// functions of two products of one A. A and B are f16 with f32 or f16 accumulators, bf16 with f32 accumulators (from
+// sm_80), or i8 with i32 accumulators. It leaves a `gpu.module` with the kernel in the NVVM dialect, and a host
+// function that launches it.
+//
+// It has two levels of tiling (thread-block tiles, warp tiles), stages operands in padded shared memory by 128-bit
+// copies, keeps accumulators in registers, and hides global latency by prefetching: the next tile to registers during
+// the current one, or several tiles by `cp.async`.
 //
 // Every step is a file in steps/, whose head comment describes it. The runner supplies the declarations of the included
 // steps.
@@ -17,10 +20,12 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @wmma(%module: !transform.any_op {transform.consumed})
       attributes {derived = {
-        // Elementwise ops, the rounding to C's type among them, take the product from shared memory.
+        // What this pipeline supports, for the requirements of the steps: elementwise ops on the product, such as the
+        // rounding to C's type, which read the product from shared memory; other forms of a matmul; operands that
+        // elementwise ops compute; pairs of products; parts of buffers; operands of a batch with several strides.
         rounds_c = "1", normalizes = "1", prepares = "1", takes_pairs = "1", takes_windows = "1",
         reads_strided_batches = "1",
-        // Tiles need not divide the problem: `prepare_edges` prepares it otherwise, and records its sizes.
+        // Where tiles do not divide the problem, `prepare_edges` runs, and records its sizes.
         copies_asynchronously = "prefetch == 'cp_async'",
         whole_tiles = "not has_edges",
         has_edges = "is_sized and (m % block_m != 0 or n % block_n != 0 or k % block_k != 0)",

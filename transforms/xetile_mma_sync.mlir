@@ -8,8 +8,8 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @xetile_mma_sync(%module: !transform.any_op {transform.consumed})
       attributes {program_step = "stage_tiles_in_shared_memory", program_knobs = {
-        // Blocks take a tile of the program, or parts of a larger one. Those of 256 x 128, with deeper steps and more
-        // stages, are faster where they are many and shared memory has room.
+        // A block computes a tile of the program, or a part of a larger one. Tiles of 256 x 128 with deeper k steps and
+        // more stages are faster if there are many of them and shared memory has room.
         block_m = "256 if large and tile_m % 256 == 0 else 128 if tile_m % 128 == 0 else tile_m if tile_m % 64 else 64",
         block_n = "128 if tile_n % 128 == 0 else 64 if tile_n % 64 == 0 else tile_n",
         block_k = "64 if large and block_m == 256 else 32 if tile_k % 32 == 0 else tile_k",

@@ -8,11 +8,11 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @xetile_wgmma(%module: !transform.any_op {transform.consumed})
       attributes {program_step = "stage_tiles_in_shared_memory", program_knobs = {
-        // The tile of a work-group is that of a block, as far as the accumulators of its warpgroups go. A larger one is
-        // divided; one of other extents than the knobs have leaves the knob at its default.
+        // A block computes the tile of a work-group, if its accumulators fit in the registers of the warpgroups; a
+        // larger tile is divided. For extents that are no option of a knob, the knob keeps its default.
         block_m = "256 if tile_m % 256 == 0 and block_n <= 128 else 64 * consumer_warpgroups",
         block_n = "tile_n if tile_n <= 256 else 256 if tile_n % 256 == 0 else 192 if tile_n % 192 == 0 else 128",
-        // A step may take several of the program.
+        // A k step may consist of several of the program.
         block_k = "64 if (tile_k % 64 == 0 or k % 64 == 0) and a_bits <= 16 else 32 if tile_k % 32 == 0 else 16",
         consumer_warpgroups = "2 if tile_m % 128 == 0 else 3 if tile_m % 192 == 0 and block_n <= 200 else 1",
         epilogue = "'tma' if n * c_bits % 128 == 0 and block_n * c_bits % 256 == 0 else 'registers'",

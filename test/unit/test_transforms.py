@@ -34,6 +34,8 @@ def test_step(path: Path) -> None:
     before, after = comment.find("// Before"), comment.find("// After")
     assert 0 < before < after, "the head shows the IR before and after"
     assert head(path)[0].endswith(".") or head(path)[1].strip("/ "), "the head begins with a sentence"
+    is_optional = re.search(r"attributes \{.*\boptimization\b", path.read_text()) is not None
+    assert is_optional == ("// Left out: " in comment), "the head of an optimization says what is there without it"
 
 
 @pytest.mark.parametrize("path", STEPS, ids=lambda path: path.stem)

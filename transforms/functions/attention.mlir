@@ -1,20 +1,20 @@
 // Compiles an attention to one kernel for Hopper.
 //
 // The payload is a function on tensors with the two products, and the softmax and elementwise ops between them, as
-// `outline_attention` writes it.
+// `outline_attention` writes it. The knobs are chosen by an estimate of the time; docs/payload.md describes the kernel.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @attention(%module: !transform.any_op {transform.consumed})
       attributes {whole_function, derived = {
         warpgroups = "rows // 64",
         threads = "rows * 2",
-        // In blocks of 64 rows, of which two are resident on a multiprocessor, and where blocks exchange results, tiles
-        // of keys are half as large.
+        // Keys of a tile: half as many in blocks of 64 rows, of which two are resident on a multiprocessor, and where
+        // blocks exchange results.
         columns = "128 if rows == 128 and splits == 1 else 64",
         // Warpgroups that are half an iteration apart have four tiles of values, others two.
         tiles = "6 if rows == 128 else 4",
-        // At most, for heads of 128 elements: the tiles of queries, keys and values, and what blocks exchange: sums,
-        // the largest score and the sum of the weights of each row.
+        // For heads of 128 elements, the largest: the tiles of queries, keys and values, and what blocks exchange,
+        // which is the sums, the largest score and the sum of the weights of each row.
         shared_bytes = "256 * (rows + tiles * columns) + (552 * rows if splits > 1 else 0)"}} {
     %target = transform.tune.knob<"target"> = "sm_90a" from options = ["sm_90a"]
       {description = "GPU architecture that the kernel is for"} -> !transform.any_param
@@ -25,7 +25,7 @@ module attributes {transform.with_named_sequence} {
     %dependent_launch = transform.tune.knob<"dependent_launch"> = false from options = [false, true]
       {description = "the kernel may be launched while the one before it ends"} -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
-      {description = "fast: exponentials are approximated, and what a causal mask hides is not read; libdevice: neither"}
+      {description = "fast: exponentials are approximated, and what causal masks hide is not read; libdevice: neither"}
       -> !transform.any_param
 
     transform.include @distribute_attention failures(propagate) (%module) : (!transform.any_op) -> ()

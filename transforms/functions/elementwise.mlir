@@ -1,4 +1,4 @@
-// Compiles one linalg op that is no matmul: elementwise ops, reductions, transposes and copies of whole buffers.
+// Compiles one linalg op that is no matmul to one kernel: an elementwise op, a reduction, a transpose or a copy.
 //
 // The payload is a function on tensors with the op, the initial values of its results, and views of its operands, as
 // `outline_elementwise` writes it.

@@ -1,8 +1,9 @@
 // Divides a function with several matmuls into calls of functions that are one kernel each, and one workspace.
 //
-// Each called function is a payload of another pipeline: functions with a matmul of `wgmma`, `mma_sync` or `wmma`,
-// other functions of `elementwise`, `rows` or `attention`. They are compiled from the IR after `outline_elementwise`.
-// The IR after the last step gives the buffers that their kernels are launched on.
+// The payload is a function on tensors of static sizes. Each function that it calls afterwards is a payload of another
+// pipeline: those with a matmul of `wgmma`, `mma_sync` or `wmma`, the others of `elementwise`, `rows` or `attention`.
+// `stepladder compile` compiles them from the IR after `outline_elementwise`. The IR after the last step is the list of
+// launches: it gives the buffers that the kernels are launched on.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @functions(%module: !transform.any_op {transform.consumed}) attributes {whole_function} {
@@ -15,7 +16,7 @@ module attributes {transform.with_named_sequence} {
     %groups = transform.tune.knob<"groups"> = false from options = [false, true]
       {description = "independent matmuls of the same types and layouts are one launch, where a pipeline compiles it"}
       -> !transform.any_param
-    %launches = transform.tune.knob<"merge_elementwise"> = true from options = [true, false]
+    %merge_elementwise = transform.tune.knob<"merge_elementwise"> = true from options = [true, false]
       {description = "adjacent elementwise ops that do not depend on each other are one launch"}
       -> !transform.any_param
     %rows = transform.tune.knob<"rows"> = true from options = [true, false]
@@ -24,16 +25,16 @@ module attributes {transform.with_named_sequence} {
     %attention = transform.tune.knob<"attention"> = false from options = [false, true]
       {description = "an attention is one kernel, where the pipeline of attentions compiles it"}
       -> !transform.any_param
-    %weights = transform.tune.knob<"attention_weights"> = "f32" from options = ["f32", "rounded"]
+    %attention_weights = transform.tune.knob<"attention_weights"> = "f32" from options = ["f32", "rounded"]
       {description = "weights of an attention in one kernel that the payload has in f32: rounded to 16 bits or not"}
       -> !transform.any_param
     %mixed_fp8 = transform.tune.knob<"mixed_fp8"> = true from options = [true, false]
       {description = "the pipelines of matmuls multiply one fp8 type by the other; else both become f16"}
       -> !transform.any_param
-    %fp8 = transform.tune.knob<"multiplies_fp8"> = true from options = [true, false]
+    %multiplies_fp8 = transform.tune.knob<"multiplies_fp8"> = true from options = [true, false]
       {description = "the pipelines of matmuls multiply fp8 on the target; else it becomes f16"}
       -> !transform.any_param
-    %bf16 = transform.tune.knob<"multiplies_bf16"> = true from options = [true, false]
+    %multiplies_bf16 = transform.tune.knob<"multiplies_bf16"> = true from options = [true, false]
       {description = "the target multiplies bf16; else fp8 that the payload extends to bf16 becomes f16"}
       -> !transform.any_param
     %in_place = transform.tune.knob<"in_place"> = false from options = [false, true]
@@ -66,17 +67,17 @@ module attributes {transform.with_named_sequence} {
       transform.include @absorb_transposes failures(propagate) (%unrolled) : (!transform.any_op) -> ()
     }
     transform.include @permute_contractions failures(propagate) (%unrolled) : (!transform.any_op) -> ()
-    %matmuls = transform.include @outline_matmuls failures(propagate) (%unrolled)
+    %outlined = transform.include @outline_matmuls failures(propagate) (%unrolled)
       : (!transform.any_op) -> !transform.any_op
-    transform.include @fuse_elementwise failures(propagate) (%matmuls) : (!transform.any_op) -> ()
-    transform.include @split_reductions failures(propagate) (%matmuls) : (!transform.any_op) -> ()
-    transform.include @outline_in_place failures(propagate) (%matmuls) : (!transform.any_op) -> ()
+    transform.include @fuse_elementwise failures(propagate) (%outlined) : (!transform.any_op) -> ()
+    transform.include @split_reductions failures(propagate) (%outlined) : (!transform.any_op) -> ()
+    transform.include @outline_in_place failures(propagate) (%outlined) : (!transform.any_op) -> ()
     transform.tune.alternatives<"rows"> selected_region = 1
         attributes {knobs = {selected_region_attr = "rows"}} {
     }, {
-      transform.include @outline_rows failures(propagate) (%matmuls) : (!transform.any_op) -> ()
+      transform.include @outline_rows failures(propagate) (%outlined) : (!transform.any_op) -> ()
     }
-    %calls = transform.include @outline_elementwise failures(propagate) (%matmuls)
+    %calls = transform.include @outline_elementwise failures(propagate) (%outlined)
       : (!transform.any_op) -> !transform.any_op
     transform.tune.alternatives<"groups"> selected_region = 0
         attributes {knobs = {selected_region_attr = "groups"}} {

@@ -7,6 +7,8 @@
 // Upstream sets the attribute when it creates the copies, and loses it on copies that pipelining predicates. The step
 // therefore runs after `pipeline_copies`.
 //
+// Left out: the copies go through L1 (`cp.async.ca`).
+//
 // Before:
 //   nvgpu.device_async_copy %A[%i, %k], %shared_a[%stage, %r, %c], 8, %elements
 // After:

@@ -4,6 +4,8 @@
 // is loaded once before the loop, carried by an iter_arg, and stored once after the loop. For C = AB the zeros of the
 // fill are forwarded to the loop, and the fill's stores are erased.
 //
+// Left out: every k step loads the fragments of C from memory and stores them back.
+//
 // Source: CC'22, section 3.3 ("hoisted loads on C", listing 1).
 //
 // Before:

@@ -4,6 +4,8 @@
 // then redundant, and the step removes it: one barrier per iteration suffices, and a warp can run almost one iteration
 // ahead of another. The stages cost shared memory. With stages = 1 the step changes nothing.
 //
+// Left out: there is one stage (`left_out`), and each iteration has two barriers.
+//
 // Source: beyond CC'22, which has one stage and two barriers.
 //
 // Before:

@@ -6,6 +6,8 @@
 // large accumulators. The tile scheduler divides by extents that are not powers of two, where 64-bit arithmetic costs
 // most.
 //
+// Left out: indices stay 64 bits wide, and the producer warpgroup may spill.
+//
 // Before:
 //   %row = arith.remui %tile, %rows : index
 // After:

@@ -8,6 +8,8 @@
 // At this point every access to a tile is indexed (by transfers, or by loads and stores in loops), so that the shape of
 // the tile can change without a change of address arithmetic.
 //
+// Left out: the padding is 0 (`left_out`), and fragment loads have bank conflicts.
+//
 // Source: CC'22, section 3.2.
 //
 // Before:

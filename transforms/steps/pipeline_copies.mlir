@@ -5,6 +5,8 @@
 // they copy zero elements. One barrier per iteration suffices, because the stage that the copies overwrite was read one
 // iteration earlier.
 //
+// Left out: each iteration issues its copies and waits for them before it computes.
+//
 // Before:
 //   scf.for %k = 0 to 512 step 32 {
 //     copy tile k; create_group; wait; gpu.barrier; compute tile k

@@ -8,6 +8,8 @@
 // barrier. Upstream's op leaves the loads at the end of the loop body; `hoist_prefetch` moves them before the
 // computation.
 //
+// Left out: each iteration loads its own tile, and waits for it before it computes.
+//
 // Source: CC'22, sections 3.4 and 3.7.
 //
 // Before:

@@ -3,8 +3,8 @@
 // The accumulator then has a single buffer of static shape throughout the k loop, even where the tile extends beyond C.
 // The buffer is a placeholder: later steps keep the accumulator in registers, and an epilogue step erases the buffer,
 // which only states the initial value and the destination. Without an epilogue step, a copy after the k loop writes C,
-// or the op that consumes the product writes it. Tiles of a number of rows that is no multiple of 64 are padded to one
-// for `wgmma` (`staged_m`).
+// or the op that consumes the product writes it. Tiles whose number of rows is not a multiple of 64 are padded to the
+// next multiple for `wgmma` (`staged_m`).
 //
 // The copies are created by upstream's padding with `nofold`, which also keeps paddings of zero width. The padding of C
 // becomes an allocation in this step. The paddings of A and B cover the whole reduction: `tile_k` slices them, and

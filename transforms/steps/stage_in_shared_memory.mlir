@@ -7,6 +7,8 @@
 // to a new allocation, here in the workgroup address space. The attributes `operand_a` and `operand_b` mark the tiles
 // and their copies for later steps.
 //
+// Left out: fragments are loaded from global memory, once per warp.
+//
 // Source: CC'22, section 3.2.
 //
 // Before:

@@ -8,6 +8,8 @@
 //
 // The step refuses tiles with rows of 16 bytes, which have one column and nothing to permute.
 //
+// Left out: the fragment loads have bank conflicts.
+//
 // Source: CC'22, sections 2.2 and 4.3, which name unswizzled shared memory as a limitation of WMMA.
 //
 // Before:

@@ -4,7 +4,9 @@
 // this step has the largest gain (a factor of five on their card). The rows of a thread are unrolled, so that later
 // steps can issue all loads before the first store.
 //
-// Source: CC'22, section 3.5. Without this step `map_to_fragments` lowers the copies to scalar loops.
+// Left out: `map_to_fragments` lowers the copies to scalar loops.
+//
+// Source: CC'22, section 3.5.
 //
 // Before:
 //   linalg.copy ins(%a_slice : memref<4x8xf16, ...>) outs(%shared_a_slice : ...)

@@ -1,4 +1,4 @@
-"""Launches on arrays of other libraries: kernels loaded on each GPU, and launches prepared once a set of addresses.
+"""Launches on arrays of other libraries: kernels loaded on each GPU, and launches prepared once per set of addresses.
 
 A prepared launch holds the parameters and the TMA descriptors, so that a call with known addresses only looks it up and
 enqueues it: nothing is allocated, copied or synchronized.

@@ -1,7 +1,7 @@
 """Calls on arrays of CuPy and JAX that a kernel or a function was launched on before: nothing is checked twice.
 
-Arrays of CuPy are known by their addresses, shapes, strides and element types, as tensors of PyTorch are. An array of
-JAX does not change, so that it is known itself, as long as it is not deleted.
+Arrays of CuPy are identified by their addresses, shapes, strides and element types, like tensors of PyTorch. An array
+of JAX is immutable, so that the object identifies it, as long as it is not deleted.
 """
 
 from __future__ import annotations

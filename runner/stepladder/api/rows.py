@@ -1,8 +1,8 @@
-"""Kernels for a range of m: one machine code for every number of rows up to that it was compiled for.
+"""Kernels for a range of m: one machine code for every number of rows up to the one that it was compiled for.
 
-TMA reads A and stores C by descriptors, which are encoded at launch. With those of a matmul of fewer rows, TMA reads
-rows beyond the last as zeros and drops their stores: memory behind A and C is neither read nor written. This holds for
-kernels that access all that has rows of A by TMA.
+TMA reads A and stores C by descriptors, which are encoded at launch. If they have fewer rows, TMA reads rows beyond the
+last as zeros and drops their stores, so that memory beyond A and C is neither read nor written. This holds for kernels
+that access A, C and every other operand with rows of A by TMA.
 """
 
 from __future__ import annotations

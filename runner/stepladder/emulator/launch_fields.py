@@ -1,7 +1,7 @@
-"""What the manifest of a bundle states of its launches, compared with the IR of the bundle.
+"""Compares the launches in the manifest of a bundle with the IR of the bundle.
 
-The emulator runs either the IR or the PTX with the launch of the manifest, and a GPU the PTX: a check of the one says
-nothing of the other where they disagree.
+The emulator runs the IR or the PTX with the launch of the manifest, and a GPU runs the PTX with it. If IR and manifest
+disagree, the result of one run says nothing about the other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Returns whether the functions of an epilogue may be approximated: where all its results have 16 bits or fewer."""
+"""Whether the functions of an epilogue may be approximated: where all its results have 16 bits or fewer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which arguments of a reference program are integers whose sign no op reads: those without one are such arrays too."""
+"""Which integer arguments of a reference program have no op that reads their sign: they accept unsigned arrays too."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Ops of reference programs on integers of 64 bits without a sign, which arrays hold with one (int64).
+"""Ops of reference programs on unsigned integers of 64 bits, which are held in signed arrays (int64).
 
-Narrower integers need none of this: int64 has all their values.
+Narrower unsigned integers need none of this: int64 has all their values.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 //
 // Front ends write the attention of a layer as a transpose of the projections, which moves the head dimension before
 // the sequence, and a batch of matmuls. A transpose is a separate kernel, unless the matmul kernel reads the tensor in
-// place. The keys and values that several heads share are then repeated in front of the matmuls, which another kernel
-// would do. After this step, the contraction has the axes of the original tensor as its loops, so that
+// place. The keys and values that several heads share are then repeated before the matmuls, which would take another
+// kernel. After this step, the contraction has the axes of the original tensor as its loops, so that
 // `permute_contractions` can tell which operands TMA reads in place, and transposes the others.
 //
 // Before:

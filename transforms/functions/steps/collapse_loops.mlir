@@ -1,9 +1,9 @@
 // Collapses loops over neighbours in memory to one loop.
 //
 // The elements of a row-major buffer are one row: loops over its axes that all operands have next to each other, and in
-// the same order, are one loop over it. A thread then computes one quotient less for its place, and vectors may be parts
-// of several rows: rows of 1028 f16 are no vectors of 16 bytes, but 4096 of them are. Ops of a chain over the same rows
-// keep the loops over the rows, and collapse those over the columns.
+// the same order, are one loop over it. A thread then needs fewer divisions to find its position, and a vector may span
+// rows: rows of 1028 f16 are no vectors of 16 bytes, but 4096 of them are. Ops of a chain over the same rows keep the
+// loops over the rows, and collapse those over the columns.
 //
 // Before:
 //   linalg.generic ... ins(%x : memref<4096x1028xf16>) outs(%y : memref<4096x1028xf16>) { math.tanh }

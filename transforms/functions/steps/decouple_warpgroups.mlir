@@ -7,6 +7,8 @@
 // more than two stages: four, since the remainder by three takes many instructions. The copies begin after the products
 // of queries and keys, which the tensor cores compute meanwhile.
 //
+// Left out: a barrier in each iteration keeps the warpgroups in step.
+//
 // Source: FlashAttention-3 (Shah et al., 2024), where a producer warp and mbarriers separate the warpgroups.
 //
 // Before:

@@ -3,16 +3,16 @@
 // A thread computes an element of the result, for any number of axes and any size; threads beyond the last element are
 // masked. Where the innermost axis of the result is that of the operands too, and there are many elements, a thread
 // loads, computes and stores vectors of 16 bytes: with one element per thread, too few bytes are in flight to saturate
-// the memory. Where rows are no such vectors, a thread computes four elements of a short body, each a block's width from
-// the one before. Where the operand of another order has another axis innermost (a transpose), a thread loads 4 bytes of
-// each of several of its rows, and stores vectors of 16 bytes to the rows that its columns become; four neighbouring
-// threads store 64 adjacent bytes, and a warp loads whole sectors of the L2 cache.
+// the memory. Where rows are no such vectors, a thread computes four elements of a short body, each a block's width
+// from the one before. Where the operand of another order has another axis innermost (a transpose), a thread loads 4
+// bytes of each of several of its rows, and stores vectors of 16 bytes to the rows that its columns become; four
+// neighbouring threads store 64 adjacent bytes, and a warp loads whole sectors of the L2 cache.
 //
 // A reduction along the innermost axis takes a warp for each element: neighbouring lanes read neighbouring values, and
-// combine their results by shuffles. A reduction along another axis does so too, for as many neighbours as are 16 bytes,
-// if there are so few results that threads of one each would not saturate the memory. The index of an extremum of many
-// values takes a block. f16 and bf16 are accumulated in f32, because a sum of 4096 values in f16 has no accurate digits.
-// Upstream tiles linalg ops to loops of as many dimensions as the op has, of which a grid maps three.
+// combine their results by shuffles. A reduction along another axis does so too, for as many neighbours as are 16
+// bytes, if there are so few results that threads of one each would not saturate the memory. The index of an extremum
+// of many values takes a block. f16 and bf16 are accumulated in f32, because a sum of 4096 values in f16 has no
+// accurate digits. Upstream tiles linalg ops to loops of as many dimensions as the op has, of which a grid maps three.
 //
 // Before:
 //   linalg.generic ... ins(%x : memref<2x4x256xf16>) outs(%y : memref<2x4x256xf16>) { math.tanh }

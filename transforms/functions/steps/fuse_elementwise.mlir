@@ -2,11 +2,10 @@
 //
 // Each remaining op becomes a kernel that reads its operands from memory and writes its result there; fused ops
 // exchange values in registers. The step generalizes named ops first, so that transposes and broadcasts fuse as well.
-// What depends on positions alone, such as a causal mask, is computed by each op that reads it, and so are extensions of
-// narrow elements.
-// An op that extracts elements of what an elementwise op makes, such as one that joins halves, computes them itself.
-// Upstream's pass also drops unused results, such as the position of the maximum that PyTorch's softmax computes. The
-// step leaves functions of matmuls alone.
+// Each op that reads values of positions alone, such as a causal mask, or extensions of narrow elements computes them
+// itself. An op that extracts elements of what an elementwise op makes, such as one that joins halves, computes them
+// itself. Upstream's pass also drops unused results, such as the position of the maximum that PyTorch's softmax
+// computes. The step leaves functions of matmuls alone.
 //
 // Before:
 //   %d = linalg.generic ... ins(%x, %max : ...) { arith.subf }
@@ -34,8 +33,8 @@ module attributes {transform.with_named_sequence} {
     "tc.repeat_extensions"(%caller) : (!transform.any_op) -> ()
     %fused = transform.apply_registered_pass "linalg-fuse-elementwise-ops" to %caller
       : (!transform.any_op) -> !transform.any_op
-    // The rotary embedding of heads, for example, is two halves that an op joins, and the windows of a padded convolution
-    // are read where the padding would be.
+    // The rotary embedding of heads, for example, is two halves that an op joins, and the windows of a padded
+    // convolution are read where the padding would be.
     "tc.inline_extracted"(%fused) {at_most = 2 : i64} : (!transform.any_op) -> ()
     // A reshape of an empty tensor is an empty tensor: a result that begins from it is a whole buffer. Patterns and CSE
     // alternate until nothing changes: an op that folds to its operand later would become a kernel without an op.

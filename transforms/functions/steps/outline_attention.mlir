@@ -6,8 +6,8 @@
 // belong to it, and so does the rounding of the result. The operands are tensors with the axes in any order, the head's
 // innermost: nothing is transposed, and heads of queries that share keys read the same ones. Attentions as torch-mlir
 // and JAX write them get this form first: products read the tensors that transposes, copies and extensions to f32 are
-// made of, have the order of axes in which they are read, and elementwise ops are fused. Slices of a tensor, such as the
-// queries, keys and values of one projection, become part of the function, which reads the tensor.
+// made of, have the order of axes in which they are read, and elementwise ops are fused. Slices of a tensor, such as
+// the queries, keys and values of one projection, become part of the function, which reads the tensor.
 //
 // Before:
 //   %s = linalg.contract ... ins(%q, %k : ...) outs(%zeros : tensor<8x4x2048x2048xf32>)

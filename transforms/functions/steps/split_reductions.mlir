@@ -5,8 +5,8 @@
 // are idle meanwhile. The parts of a divided reduction have as many results as the threads of a GPU can compute at the
 // same time, and a second reduction adds them. Parts are whole iterations of outer loops, or of a loop that is divided,
 // so that the rows of operands stay vectors. Where neighbouring results are no vectors, such as the sums of three
-// columns, neighbouring rows are the parts, so that threads load vectors of several rows. Sums of 16-bit numbers are f32
-// between the reductions, and rounded at the end.
+// columns, neighbouring rows are the parts, so that threads load vectors of several rows. Sums of 16-bit numbers are
+// f32 between the reductions, and rounded at the end.
 //
 // Before:
 //   %s = linalg.generic ... ins(%x : tensor<4096x4096xf16>) outs(%zero : tensor<f32>) { arith.extf, arith.addf }

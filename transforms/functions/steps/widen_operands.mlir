@@ -1,10 +1,10 @@
 // Casts operands of products of element types that no kernel multiplies.
 //
 // Matrix units multiply elements of one type. Both operands are extended to the narrowest type that represents all
-// values of either: the wider one of the two, f32 for f16 and bf16. The extension is exact, and an op of its own, which
-// `outline_matmuls` hands to the kernel of the matmul where that makes operands itself. `wgmma` multiplies one type of
-// fp8 by the other; for other pipelines (`mixed_fp8` is false) both become f16, and all fp8 where the target or the
-// pipeline multiplies none (`multiplies_fp8` is false), or sums are of f16. On a GPU that does not multiply bf16
+// values of either: the wider one of the two, f32 for f16 and bf16. The extension is exact. It is a separate op, which
+// `outline_matmuls` moves into the kernel of the matmul if that kernel can compute its operands. `wgmma` multiplies one
+// type of fp8 by the other; for other pipelines (`mixed_fp8` is false) both become f16, and all fp8 where the target or
+// the pipeline multiplies none (`multiplies_fp8` is false), or sums are of f16. On a GPU that does not multiply bf16
 // (`multiplies_bf16` is false), operands that the payload extends from fp8 to bf16 become f16.
 //
 // With f64 accumulators, narrower operands are extended to f64. If the accumulators of a matmul are narrower than an

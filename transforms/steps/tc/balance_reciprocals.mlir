@@ -7,6 +7,8 @@
 // `approximate_math` creates the quotients, within its error bounds; `tc.balance_reciprocals` lists the error bounds of
 // its reciprocals.
 //
+// Left out: all reciprocals are computed by `rcp.approx`.
+//
 // Source: Moroz et al., "Modified fast inverse square root and reciprocal approximations" (integer estimates and tuned
 // constants of Newton's iteration).
 //

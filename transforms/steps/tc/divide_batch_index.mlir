@@ -1,10 +1,11 @@
 // Stores and loads the matrices of a batch where they have several strides, such as the merged heads of sequences.
 //
-// A batch of the heads of several sequences has one index. Where C has the heads behind the rows, a head is apart from
-// the next one by the columns of one head, and a sequence by all of its rows: no strided memref has one dimension for
-// both. Up to this step the product is a tensor of a batch that `tensor.reshape` divides before it is stored; here
-// the loop over tiles gets C itself, and each tile is stored at the quotient and the remainder of its batch index.
-// Later steps see a tile of a matrix with a row pitch, as that of any part of a buffer. C is only written.
+// A batch of the heads of several sequences has one index. In a C of merged heads (sequence, row, head, column), the
+// stride between heads is the columns of a head, and the stride between sequences is all of a sequence's rows: a
+// strided memref cannot have one dimension for both. Up to this step the product is a tensor of a batch that
+// `tensor.reshape` divides before it is stored; here the loop over tiles gets C itself, and each tile is stored at the
+// quotient and the remainder of its batch index. Later steps see a tile of a matrix with a row pitch, as that of any
+// part of a buffer. C is only written.
 //
 // Likewise, an A or B of such a batch is a tensor with a dimension for each stride, which `tensor.reshape` joins: the
 // slices that the loop takes become slices of the tensor itself. A matrix that several matmuls share has a dimension of

@@ -14,6 +14,8 @@
 // multiprocessors take blocks of the next launch, so that blocks move to other multiprocessors from launch to launch
 // and, apparently, lose the half of the L2 cache that holds their tiles.
 //
+// Left out: a kernel starts after the end of the previous one (`dependent_launch = false`).
+//
 // Before:
 //   gpu.barrier
 //   scf.for %tile ...

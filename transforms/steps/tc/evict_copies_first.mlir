@@ -6,6 +6,8 @@
 // boxes: otherwise a line is read twice, in parts. It does not use the hint where all matmuls of a batch read one
 // matrix.
 //
+// Left out: the copies have no cache hint.
+//
 // Source: PTX ISA, "Cache Eviction Priority Hints". The ops of NVGPU and NVVM that copy by `cp.async` have no operand
 // for a hint.
 //

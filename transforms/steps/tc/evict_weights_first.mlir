@@ -9,6 +9,8 @@
 // keeps them from launch to launch. If operands do not fit in L2 and every launch reads them in the same order, most
 // lines would be evicted before their next use with the hint on all lines, and also without any hint.
 //
+// Left out: the loads have no cache hint.
+//
 // Source: CUTLASS, whose TMA loads take such hints (`TMA::CacheHintSm90::EVICT_FIRST`). The ops of NVGPU have no
 // operand for them.
 //

@@ -5,6 +5,8 @@
 // blocks; `multicast_tiles` loads the shared tiles once. A grid that is not a multiple of the cluster is rounded up if
 // edge tiles may extend beyond C, and refused otherwise.
 //
+// Left out: there are no clusters (`left_out`).
+//
 // Source: named as future work in Ozen, "Hopper GEMM in MLIR". Upstream has no op that regroups a grid.
 //
 // Before:

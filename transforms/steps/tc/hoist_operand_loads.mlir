@@ -10,6 +10,8 @@
 // `scf.if` of these conditions, which results in zeros elsewhere. Boxes that read the same elements of a bias, such as
 // all of a transposed C, share the loads of the first one.
 //
+// Left out: each box loads its operands where it uses them.
+//
 // Source: CUTLASS, whose epilogues load C and auxiliary matrices ahead of their use; buffers in shared memory take the
 // place of these registers there.
 //

@@ -5,6 +5,8 @@
 // up to the first read of shared memory, directly after the barrier that follows the copies. The kernel only reads A
 // and B, so that the move crosses no conflicting write.
 //
+// Left out: the loads stay at the end of the loop body.
+//
 // Source: CC'22, section 3.7 and listing 2 (loads of iteration i + 1, compute, barrier, stores). Upstream has no op
 // that moves an op within a block.
 //

@@ -5,6 +5,8 @@
 //
 // Upstream orders copies by pipeline stage only.
 //
+// Left out: an iteration issues all its copies at once.
+//
 // Before:
 //   scf.for { copy a0, a1, b0, b1; load f1; products f0; ... load f2; products f1; ... }
 // After:

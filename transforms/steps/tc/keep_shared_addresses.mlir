@@ -5,6 +5,8 @@
 // address and back. ptxas then computes the upper half of the generic address too: in every k step, the thread that
 // issues loads reads it from a special register (`S2UR` of `SR_SWINHI`) and moves both halves.
 //
+// Left out: the casts stay, and the producer thread takes more instructions in each k step.
+//
 // Source: PTX ISA, state spaces: the window of `.shared::cta` is contained in that of `.shared::cluster`.
 //
 // Before:

@@ -8,6 +8,8 @@
 // in the order of the copy, delinearizes each index of the loads into indices of these axes, and removes the kernel and
 // the workspace.
 //
+// Left out: a preceding kernel copies the operand to a workspace.
+//
 // Source: CUTLASS, whose contractions (GETT) read operands by TMA descriptors of as many modes.
 //
 // Before, with l = 32 and k = 128:

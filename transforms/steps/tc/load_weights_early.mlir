@@ -11,6 +11,8 @@
 // still run writes them. The next launch is triggered after the wait, not before it, so that all but the previous
 // kernel have ended when a kernel starts.
 //
+// Left out: weights are loaded after the wait, as A is.
+//
 // Source: CUTLASS example 63 (hopper_gemm_with_weight_prefetch), which prefetches weights to L2 or shared memory before
 // the wait.
 //

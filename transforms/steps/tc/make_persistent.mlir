@@ -7,6 +7,8 @@
 //
 // Upstream has no op that puts the body of a launch into a loop over its grid.
 //
+// Left out: there is a block for each tile (`left_out`).
+//
 // Before:
 //   gpu.launch blocks(...) in (32, 64, 1) {
 //     %j = gpu.block_id x

@@ -10,12 +10,14 @@
 // With fewer than eight rows per pass, each vector of a thread would need a separate address register. Passes over
 // swizzled tiles then cover eight rows and a part of the columns.
 //
-// Without this step `map_copies_to_threads` runs in its place. A thread copies vectors of `run` elements, 16 bytes; a
+// A thread copies vectors of `run` elements, 16 bytes; a
 // row of a stored tile has `a_width` or `b_width` elements in either layout of the operand, and a pass `a_pass` or
 // `b_pass` rows.
 //
 // The passes are unrolled before threads are mapped. Upstream inserts a barrier after every mapped loop or after none;
 // `tc.insert_barrier` adds the one that the copies need, after the last pass and before the matmul.
+//
+// Left out: `map_copies_to_threads` distributes the copies.
 //
 // Before:
 //   linalg.copy {operand_a} ins(%a_tile : memref<128x32xf16, ...>) outs(%shared_a : ...)

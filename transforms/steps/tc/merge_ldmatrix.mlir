@@ -7,6 +7,8 @@
 // Upstream derives the number of matrices from the fragment's shape alone. The step runs before
 // `swizzle_shared_memory`, since it needs indices that are affine in the lane number.
 //
+// Left out: each fragment of B is loaded by an instruction of its own.
+//
 // Before:
 //   %b0 = nvgpu.ldmatrix %shared_b[%row, %column] {numTiles = 2, transpose = true} -> vector<2x2xf16>
 //   %b1 = nvgpu.ldmatrix %shared_b[%row, %column + 8] {numTiles = 2, transpose = true} -> vector<2x2xf16>

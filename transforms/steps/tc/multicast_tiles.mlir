@@ -12,6 +12,8 @@
 // release would wait for all outstanding memory operations of the thread in every k step, which costs far more than
 // multicast gains.
 //
+// Left out: each block loads all of its tiles itself.
+//
 // Before:
 //   nvgpu.tma.async.load %B_map[%j, %k], %full[%stage] to %tile_b
 //   nvgpu.mbarrier.arrive %empty[%stage]

@@ -9,9 +9,9 @@
 // grows with k. Therefore the three products of a k sub-step are accumulated from zero, the small ones first, and an
 // f32 addition adds them to the accumulator.
 //
-// An infinity becomes NaN, and so does a value of 3.4026e38 or more, whose first 11 bits round to an infinity. Ops
-// that keep them (`split_into_tf32`) would double those of the split, and take 15% of the throughput; products that
-// `recompute_nan_tiles` repeats, where a sum is NaN, have them.
+// An infinity becomes NaN, and so does a value of 3.4026e38 or more, whose first 11 bits round to an infinity. A split
+// that keeps them (`split_into_tf32`) would take twice as many ops; `recompute_nan_tiles` repeats the products with it
+// only where a sum is NaN.
 //
 // The step runs after `interleave_copies`, which counts the products of a fragment as one. It does not change products
 // of other types, nor products that `allow_tf32` marks as tf32.

@@ -4,6 +4,8 @@
 // the first stages in a prologue. In each iteration, after the product, it issues the loads for the k step `stages` - 1
 // ahead, so that this many products hide the latency of a load.
 //
+// Left out: each k step issues its loads and waits for them.
+//
 // Source: Ozen, "Hopper GEMM in MLIR", the multistage kernel.
 //
 // Before:

@@ -4,6 +4,8 @@
 // one product in flight they stay busy: a k step waits for the product of the previous step and then releases the stage
 // which that product has read.
 //
+// Left out: a warpgroup waits for each product before it issues the next one.
+//
 // Source: Ozen, "Hopper GEMM in MLIR", where a wait allows one group of products in flight.
 //
 // Before:

@@ -4,6 +4,8 @@
 // of its own, by which each subgroup prefetches another part, whereas the loads of subgroups in a row or a column
 // overlap.
 //
+// Left out: each load waits for memory.
+//
 // Source: the XeTile RFC, appendix 2.1.
 //
 // Before:

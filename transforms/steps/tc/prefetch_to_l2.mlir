@@ -13,6 +13,8 @@
 // (`min_blocks_per_sm`). The next launch is then triggered when the producers have issued their last loads, instead of
 // after the prologue, so that its prefetches queue after these loads, not before them.
 //
+// Left out: nothing is prefetched before the wait.
+//
 // Before:
 //   scf.if %first { nvgpu.mbarrier.init ... }
 //   gpu.barrier

@@ -9,6 +9,8 @@
 // As in `load_weights_early`, weights may be read before the wait, and a prefetch delivers no data in any case. The
 // kernel takes the pointer to the weights in addition to their descriptor.
 //
+// Left out: the first loads of a block wait for the descriptor.
+//
 // Before:
 //   scf.if %leader {
 //     nvgpu.mbarrier.init ...

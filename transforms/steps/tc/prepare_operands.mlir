@@ -7,7 +7,7 @@
 // type, so that values are rounded where the payload rounds them. No factor is moved past the product.
 //
 // Zero points of i8 become sums of rows of A and columns of B, which the epilogue subtracts. The step computes these
-// sums too: a warp each sum over elements that are adjacent in memory, a thread any other.
+// sums too: a warp computes a sum over elements that are adjacent in memory, and a thread any other sum.
 //
 // The step generalizes named ops, and upstream's fusion of elementwise ops merges a chain, with broadcasts, constants
 // and reshapes, into one `linalg.generic`; `tc.prepare_operands` turns each remaining op into a kernel. Without such

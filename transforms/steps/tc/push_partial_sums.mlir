@@ -15,6 +15,8 @@
 // at most 104 sums; there, all measured kernels gained. With more sums, the two forms are about as fast. With a bias or
 // a matrix to add, which threads then read in pairs or element by element, kernels of more rows were slower.
 //
+// Left out: blocks read each other's partial sums, as `split_k` alone writes them.
+//
 // Source: PTX ISA, `st.async`: a store to the shared memory of a cluster that completes on an mbarrier there.
 //
 // Before:

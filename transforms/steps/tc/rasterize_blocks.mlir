@@ -6,6 +6,8 @@
 // DRAM, and is faster where memory traffic limits the main loop. With raster_group = 1 the order of the grid is
 // unchanged.
 //
+// Left out: the order is row-major.
+//
 // Source: CC'22, section 8, names block remapping as future work. Upstream has no op that renumbers blocks.
 //
 // Before:

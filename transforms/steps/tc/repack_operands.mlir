@@ -1,4 +1,5 @@
-// Copies operands whose row pitch is no multiple of 16 bytes to workspaces with padded rows, from which TMA reads them.
+// Copies operands whose row pitch is not a multiple of 16 bytes to workspaces with padded rows, from which TMA reads
+// them.
 //
 // TMA requires row pitches that are multiples of 16 bytes. A matrix of 8191 columns of f16 has rows of 16382 bytes:
 // without TMA each element of a tile would be a separate load, and cuBLAS drops to about a fifth of its speed for such

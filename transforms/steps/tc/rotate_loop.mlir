@@ -7,6 +7,8 @@
 //
 // Upstream's software pipelining does not move work across barriers.
 //
+// Left out: the loads of the first fragments of each iteration follow its barrier.
+//
 // Before:
 //   scf.for { wait; barrier; load f0, f1; products f0; products f1; copies }
 // After:

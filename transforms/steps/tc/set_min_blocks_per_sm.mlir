@@ -12,6 +12,8 @@
 // Upstream has no such op; `tc.set_min_blocks_per_sm` also checks that the kernel has a known block size, without which
 // ptxas ignores the number.
 //
+// Left out: ptxas chooses (`left_out`).
+//
 // Before:
 //   gpu.func @matmul_kernel(...) kernel attributes {known_block_size = array<i32: 128, 1, 1>, ...}
 // After, with min_blocks_per_sm = 3:
@@ -19,7 +21,7 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @set_min_blocks_per_sm(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, left_out = {min_blocks_per_sm = 0}, requires = [
+      attributes {optimization, left_out = {min_blocks_per_sm = 0 : i64}, requires = [
         {condition = "min_blocks_per_sm * threads <= max_threads_per_sm",
          message = "min_blocks_per_sm * threads must be at most max_threads_per_sm, the threads of a multiprocessor"}
       ]} {

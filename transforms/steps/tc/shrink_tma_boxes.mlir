@@ -11,6 +11,8 @@
 //
 // Upstream's boxes are whole tiles.
 //
+// Left out: boxes are as high as tiles.
+//
 // Before, with 16 rows of A in tiles of 64 x 64:
 //   %A_map = nvgpu.tma.create.descriptor %a box[%c64, %c64] : ... -> <tensor = memref<64x64xf16, 3>, ...>
 //   nvgpu.mbarrier.arrive.expect_tx %full[%stage], 16384

@@ -7,6 +7,8 @@
 //
 // Both roles are copies of the same loops: the producer keeps the ops that issue loads, the consumers all others.
 //
+// Left out: a consumer thread issues the loads of each k step.
+//
 // Source: Ozen, "Hopper GEMM in MLIR", the warp-specialized kernel.
 //
 // Before:

@@ -30,6 +30,8 @@
 // `transform.structured.split_reduction` works on tensors and produces a product with one more dimension and a second
 // kernel.
 //
+// Left out: one block computes a tile (`left_out`).
+//
 // Before:
 //   gpu.launch blocks(...) in (4, 4, 1) {
 //     scf.for %k = 0 to 4096 step 64 { ... linalg.matmul ins(%a, %b : ...) outs(%acc : ...) }

@@ -11,6 +11,8 @@
 // The step is faster where a product takes few waves and the last one is nearly empty (wave quantization). The
 // accumulator must have C's type; otherwise every partial sum would be rounded.
 //
+// Left out: the last wave consists of whole tiles.
+//
 // Source: Osama, Merrill, Cecka, Garland, Owens, "Stream-K" (PPoPP 2023), in the data-parallel hybrid that applies it
 // to the last wave only. Upstream has no op for it.
 //

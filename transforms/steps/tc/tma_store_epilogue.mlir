@@ -1,6 +1,6 @@
 // Stores C through shared memory by TMA, overlapped with the next tile (epilogue).
 //
-// A thread holds two adjacent elements of a row, so that direct stores write 8 bytes at scattered addresses. This
+// A thread holds two adjacent elements of a row, so that direct stores write 8 bytes (f32) at scattered addresses. This
 // epilogue collects boxes of up to 128 bytes of each row in shared memory, and a single TMA store writes a box. The
 // threads continue at once: `epilogue_stages` boxes of a warpgroup are in flight, and the last ones of a tile complete
 // during the main loop of the next. 16-bit values are written to shared memory by `stmatrix`, four 8 x 8 matrices per

@@ -1,4 +1,4 @@
-"""Maxima and minima of two values that are NaN if one is, as in PyTorch, where torch-mlir's lowering is not."""
+"""Maxima and minima of two values that are NaN if either is, as in PyTorch but not in torch-mlir's lowering."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What to write instead of a plain load of what a compare-and-exchange updates.
+"""Advice for plain loads of memory that a compare-and-exchange updates.
 
-A loop that computes a new value from the old one begins with a load. Where that is plain, it is a data race, though the
-compare-and-exchange notices a value that is not the last one: LLVM may load once more where the value is used.
+A loop that computes a new value from the old one begins with a load. A plain load is a data race there, although the
+compare-and-exchange notices an outdated value: LLVM may load the value a second time where it is used.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Updates: atomic ones by threads, and those by operations in flight (`red.async`, bulk copies and boxes that reduce).
 
-They are in no order and no race with each other, but they are with other accesses.
+Updates are unordered and do not race with each other, but they do race with other accesses.
 """
 
 from __future__ import annotations

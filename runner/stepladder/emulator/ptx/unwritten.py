@@ -1,11 +1,13 @@
 """Reads of registers that nothing has written: findings where a thread executes them.
 
-Such a register holds anything: all bits set here, which is NaN. A kernel that computes again where it finds
-that in a result would hide what is missing. A `mov` is no such read: compilers move what is undefined, and make pairs
-of which a part is. The register that it moves to is as its source, a pair is taken for written. A `cvt` that makes a
-pair of a register that is written and of one that is not is no such read either, nor is the store of a byte: nvcc
-copies the byte that an object without members has. Nor is a `prmt` of two registers, by which LLVM makes vectors whose
-other elements are undefined: of two registers that are not written, it results in another one.
+Such a register has all bits set here, which is NaN. These instructions are no such reads, because compilers move and
+combine undefined values:
+
+- a `mov`: its result is undefined like its source, and a pair of registers of which one is written counts as written
+- a `cvt` that makes a pair of a written and an undefined register
+- the store of a byte: nvcc copies the byte of an object without members
+- a `prmt` of two registers, by which LLVM makes vectors with undefined elements; of two undefined registers, the result
+  is undefined
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def create_if_below(
 
 
 def behind(value: ir.Value) -> ir.InsertionPoint:
-    """Returns the insertion point where a value is first known: after its op, or at the begin of its block.
+    """Returns the insertion point where a value is first known: after its op, or at the beginning of its block.
 
     Args:
         value: the result of an op, or an argument of a block.

@@ -1,6 +1,7 @@
-"""Neutral elements of folds of floating-point numbers: values that threads without a term begin from.
+"""Neutral elements of folds of floating-point numbers: initial values of threads without a term.
 
-They change no bit: 0.0 would change sums of -0.0 alone, and an infinity extrema of NaN alone where the op ignores NaN.
+They change no bit of a result: 0.0 would change sums of -0.0 only, and an infinity would change extrema of NaN only, if
+the op ignores NaN.
 """
 
 import math

@@ -1,1 +1,1 @@
-"""Measured knobs of one's own: the database that keeps them, and the two halves of `stepladder tune` that fill it."""
+"""Tuned knobs: the database that stores them, and the two halves of `stepladder tune` that fill it."""

@@ -1,7 +1,7 @@
-"""Parts of a function that no result depends on: operands that bodies read in form alone, and ops that nothing reads.
+"""Parts of a function on which no result depends: operands that bodies do not use, and ops whose results nobody reads.
 
-A body such as `x - x` of integers folds to a constant, and one that chooses one of two equal values to this value: the
-operand is then none that an epilogue reads, and the product that it comes from may be none of the function.
+A body such as `x - x` of integers folds to a constant, and a choice between two equal values to this value. The operand
+is then removed, so that the epilogue does not read it; if it was the product, the function may have no product left.
 """
 
 from __future__ import annotations

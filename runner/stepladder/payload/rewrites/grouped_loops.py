@@ -1,7 +1,7 @@
-"""Loops of which operands read quotients or remainders, as two loops: over groups, and inside of a group.
+"""Loops whose index operands read at a quotient or a remainder, as two loops: over groups, and inside of a group.
 
-A scale for each group of rows of weights is read at `k floordiv 32`. Of a loop over the groups and one over the rows of
-a group, each operand reads loops alone, which kernels of matmuls compute as other producers.
+A scale for each group of rows of weights is read at `k floordiv 32`. With a loop over the groups and one over the rows
+of a group, operands are indexed by loops alone, as kernels of matmuls require of producers.
 """
 
 from __future__ import annotations

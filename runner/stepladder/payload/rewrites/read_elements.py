@@ -1,7 +1,8 @@
 """Elements that bodies of linalg ops extract at the indices of their loops, as operands.
 
-Front ends extract the element of a tensor of one, such as a scale, or elements at positions that turn out to be those
-of the loops once sizes are known. Fusion and epilogues know operands, and take an extraction for one at any index.
+Front ends extract the single element of a tensor, such as a scale, or elements at positions that turn out to be those
+of the loops once sizes are known. Fusion and epilogues support operands; they would treat an extraction as one at any
+index.
 """
 
 from __future__ import annotations

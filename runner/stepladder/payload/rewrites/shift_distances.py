@@ -1,8 +1,8 @@
 """Shift distances from a small constant, or from a small tensor of positions: arithmetic on indices in its place.
 
 Exporters of weights with several values in an integer write the positions of their bits as a constant, `[0, 4, 8,
-...]`, or as an `arange`. What its elements are is known only as long as it is one: an argument may hold more than a
-type has bits.
+...]`, or as an `arange`. Only of such a tensor are the distances known; an argument may hold more than the number of
+bits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Arithmetic on the sign bit of floating-point values, by casts to integers and back, as floating-point ops.
 
-Of a cast there and back that changes the sign alone, the result is a magnitude, a negative or the magnitude of one
-value with the sign of another, for all values and NaN; unlike those of bits, their errors are known across zero.
+If such casts and the ops between them change only the sign, the result is the magnitude, the negative, or the magnitude
+with the sign of another value, for all values and NaN. The error bounds of floating-point ops also hold across zero,
+unlike those of ops on bits.
 """
 
 from __future__ import annotations

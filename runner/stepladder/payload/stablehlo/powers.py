@@ -1,5 +1,7 @@
-"""Powers of integers as ops of the dialect math: upstream's lowering computes them by loops in bodies of linalg ops, of
-which the last bits of long exponents have no iteration."""
+"""Powers of integers as ops of the dialect math.
+
+Upstream lowers them to loops in bodies of linalg ops, which have too few iterations for long exponents.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Terms of batches, where kernels on wgmma take other times than for one matmul of as many tiles.
+"""Terms of batches, whose kernels on wgmma take other times than for one matmul of as many tiles.
 
-Source of all constants: docs/results/forms_batches.json, h100/forms_batches.json and forms_triggers.json, 64 drawn
-batches whose matmuls have matrices of their own; of `_EDGE_TIME` and two blocks on a multiprocessor, forms_seen.json,
-forms_blocks.json and forms_suspects.json.
+Source of all constants: docs/results/forms_batches.json, h100/forms_batches.json and forms_triggers.json, 64 random
+batches whose matmuls have matrices of their own; of `_EDGE_TIME` and of two blocks per multiprocessor,
+forms_seen.json, forms_blocks.json and forms_suspects.json.
 """
 
 from __future__ import annotations

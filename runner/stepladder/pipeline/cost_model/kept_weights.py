@@ -1,11 +1,10 @@
 """The choice of `kept_weights`: which part of the larger operand the L2 cache keeps from launch to launch.
 
-Of operands that do not fit in the cache, it keeps as much as fits where the lines of the rest have the hint
-`evict_first`. A launch of few rows that reads the same weights as the one before takes less time, with `_L2_FRACTION`
-of the cache or some sixteenths of the operand less or more (docs/results/kept_weights.json; docs/cost_model.md has a
-table). Kernels that read weights ahead of their wait have the hint on all lines otherwise, and take longer with a part
-of them kept where each launch reads other weights: they do not get the knob. Nor do those of more rows, which gain and
-lose.
+If operands do not fit in the cache, it keeps what fits beside lines with the hint `evict_first`. A launch of few rows
+that reads the same weights as the previous one then takes less time, if the kept part is about `_L2_FRACTION` of the
+cache (docs/results/kept_weights.json; docs/cost_model.md has a table). Kernels that read weights before their wait do
+not get the knob: they take longer with it if each launch reads other weights. Neither do kernels of more rows, some of
+which lose.
 """
 
 from __future__ import annotations

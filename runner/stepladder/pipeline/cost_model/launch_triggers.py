@@ -1,12 +1,12 @@
 """The choice of `launch_trigger`: kernels whose next launch begins when their blocks have exited.
 
-With an early trigger, blocks of the next launch take multiprocessors that have none, and the others those that become
-free. With a trigger at the exit of all blocks, they can be on the same multiprocessors at each launch. Measured in
-docs/results/launch_triggers.json: kernels of more blocks than half of the multiprocessors, so that two launches do not
-fit side by side, and of clearly fewer than all gain, with the same operands at each launch and with others; kernels of
-clusters and splits of k do not, and all others lose what the early trigger hides. The likely reason, which no counter
-has confirmed: blocks on multiprocessors that change lose the half of the L2 cache that holds their tiles, and pairs of
-multiprocessors, which share a port of it, have two blocks while other pairs are free.
+With an early trigger, blocks of the next launch take the idle multiprocessors first, and then those that become free.
+With a trigger at the exit of all blocks, they can be on the same multiprocessors at each launch. In
+docs/results/launch_triggers.json, kernels gain, with the same operands at each launch and with others, if they have
+more blocks than half of the multiprocessors, so that two launches do not fit side by side, and clearly fewer than all.
+Kernels with clusters or split-K do not gain, and all others lose the overlap. The likely reason, which no counter has
+confirmed: blocks that move to other multiprocessors lose the half of the L2 cache that holds their tiles, and share the
+port of a pair of multiprocessors while other pairs are free.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ _WIDTH_MARGIN = 0.04
 _EDGE_MARGIN = 0.1
 # The margin for tiles of so many rows whose splits of k global memory reduces, of products with _FEW_ROWS rows or
 # columns at most. With this, first choices are nearer to the fastest measured setting of
-# docs/results/decode_settings.json, and of drawn problems with few rows.
+# docs/results/decode_settings.json, and of random problems with few rows.
 _FEW_ROWS, _UNEVEN_ROWS, _UNEVEN_MARGIN = 64, 192, 0.08
 # The margin for splits in global memory that take more than one wave: blocks wait for splits that have not begun. No
 # problem of docs/results/model_*.json has such a setting as the fastest one.

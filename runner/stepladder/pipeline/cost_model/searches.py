@@ -1,4 +1,4 @@
-"""Which knobs of a family of kernels are searched, and which of their settings make a kernel of their own."""
+"""Which knobs of a family of kernels are searched, and which of their settings give different kernels."""
 
 from __future__ import annotations
 

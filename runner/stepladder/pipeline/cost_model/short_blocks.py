@@ -1,5 +1,6 @@
-"""Predicted time of products of few rows in blocks so short, two on each multiprocessor, that their waves run into each
-other: a part of a wave that is left over takes no longer than its part of the weights.
+"""Predicted time of products of few rows in blocks so short, two per multiprocessor, that their waves overlap.
+
+A partial last wave takes no longer than its share of the weights.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The choice of `stagger`: how many k steps cooperative consumers hold back, so that one ends a tile after the other.
+"""The choice of `stagger`: how many k steps cooperative consumers delay, so that they end a tile one after the other.
 
-The rule is that of the problems which gained by it, of those that `benchmarks/staggered.py` measures: drawn ones and
-those of `figures.py` (`stagger.json`). Predicted times leave the knob out.
+The rule selects the problems that gained by it among those that `benchmarks/staggered.py` measures: random ones and
+those of `figures.py` (`stagger.json`). Predicted times ignore the knob.
 """
 
 from __future__ import annotations

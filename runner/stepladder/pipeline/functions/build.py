@@ -1,7 +1,7 @@
 """Builds the bundle of a function with several matmuls, which is divided into kernels (`divided_function`).
 
-The functions of matmuls are payloads of their own, compiled as any other; the others go through the pipeline
-`elementwise`. Equal functions are compiled once.
+The functions of matmuls are compiled as payloads of their own; the others go through the pipelines `elementwise`,
+`rows` and `attention`. Equal functions are compiled once.
 """
 
 from __future__ import annotations

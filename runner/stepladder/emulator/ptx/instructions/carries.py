@@ -1,7 +1,7 @@
-"""Sums of integers with a carry, which each thread has one bit for (CC.CF): `add.cc`, `addc`, `mad.lo.cc`.
+"""Sums of integers with a carry (`add.cc`, `addc`, `mad.lo.cc`); each thread has one bit for it (CC.CF).
 
-The PTX ISA calls what `sub.cc` writes a borrow. ptxas makes one carry of both, the complement of a borrow, and nvcc's
-division of 128 bits reads by `addc` what `sub.cc` wrote.
+The PTX ISA says that `sub.cc` writes a borrow. ptxas uses one bit for both, the carry, which is the complement of the
+borrow; nvcc's division of 128 bits reads the result of `sub.cc` by `addc`.
 Source: PTX ISA, "Extended-Precision Integer Arithmetic Instructions", and the code that ptxas makes for sm_90.
 """
 

@@ -1,8 +1,8 @@
 """GELU by erf of f32, whose result is rounded to 16 bits: an exponential of a polynomial.
 
 GELU(x) is max(x, 0) - |x| T(|x|), where T(z) is 1 - Phi(z). The logarithm of T is smooth: a polynomial of six degrees
-approximates it up to where a result of 16 bits keeps nothing of |x| T. One exponential is left, where a polynomial
-times an exponential has a reciprocal besides, and a selection by the sign.
+approximates it wherever |x| T matters in a result of 16 bits. It takes one exponential; a polynomial times an
+exponential, the usual form, also takes a reciprocal and a selection by the sign.
 """
 
 from __future__ import annotations

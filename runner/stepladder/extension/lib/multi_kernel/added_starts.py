@@ -1,4 +1,4 @@
-"""What a matmul starts from, added after it: an epilogue computes it, where an elementwise op does."""
+"""Initial values of matmuls that an elementwise op computes: added after the matmul, in its epilogue."""
 
 from __future__ import annotations
 
