@@ -12,8 +12,7 @@ The parts are `seen`, drawn forms with batches and a column-major A more often t
 the cost model that differ in more than the tile; `epilogues`, fused elementwise ops in small tiles that TMA stores or
 registers store; `blocks`, the first settings for small matmuls in batches, with one block on a multiprocessor and with
 two; `suspects`, drawn forms of the kinds that were slow in `seen`, with their default kernels and the first settings
-that differ; `launches`, the first settings for batches that L2 holds, each with dependent launch and by itself;
-`batches`, drawn batches of any bytes whose matmuls have matrices of their own, with settings as of `seen`;
+that differ; `batches`, drawn batches of any bytes whose matmuls have matrices of their own, with settings as of `seen`;
 `triggers`, the first settings for these, each with both launch triggers; `any`, drawn forms of all kinds, with settings
 as of `seen`; `added`, drawn products to which a matrix is added, with the first settings for each number of buffers of
 the epilogue; `tall`, drawn products with many rows or columns, few of the others and a short k, with settings as of
@@ -301,20 +300,11 @@ def _triggers() -> Iterator[tuple[Form, Knobs]]:
                     yield form, {**knobs, "launch_trigger": trigger}
 
 
-def _launches() -> Iterator[tuple[Form, Knobs]]:
-    for form in draw_suspects():
-        if form.kind == "batched":
-            for candidate in _ranked(form, _FIRST):
-                for is_dependent in (True, False):
-                    yield form, {**candidate.knobs, "dependent_launch": is_dependent}
-
-
 PARTS = {
     "seen": _seen,
     "epilogues": _epilogues,
     "blocks": _blocks,
     "suspects": _suspects,
-    "launches": _launches,
     "batches": _batches,
     "triggers": _triggers,
     "any": _any,

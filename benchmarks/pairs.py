@@ -1,6 +1,6 @@
 """Measures the gated layer of an MLP as one kernel of two products, beside two kernels and PyTorch.
 
-    python benchmarks/pairs.py --json docs/results/pairs.json
+    python benchmarks/pairs.py --json build/pairs.json
     python benchmarks/pairs.py --dry-run
 
 D = silu(A B) * (A G) in bf16, at the sizes of Llama-3-8B, for 2048 tokens and for 8. `pair` is one kernel on `wgmma`;
