@@ -47,20 +47,28 @@ programs = {
     "%refused": f"{run} {shlex.quote(os.path.join(inputs, 'expect_refusal.py'))}",
 }
 
-# Commands run in processes forked from one that has the imports; `--param direct=1` starts Python for each.
-if hasattr(os, "fork") and not lit_config.params.get("direct"):
+
+def start_server(*arguments: str) -> str:
+    """Returns the path of a command server's socket, an empty string where it does not start."""
     server = subprocess.Popen(
-        [python, os.path.join(inputs, "command_server.py")],
+        [python, os.path.join(inputs, "command_server.py"), *arguments],
         stdin=subprocess.PIPE,  # the server ends when lit does
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.path.join(here, "runner")},
         text=True,
     )
-    socket = server.stdout.readline().strip()
     atexit.register(server.stdin.close)  # keeps the server where lit drops this scope: with one worker
-    client = f"{run} -S {shlex.join([os.path.join(inputs, 'command_client.py'), socket])}"
-    if socket:
-        programs = {program: f"{client} {program.lstrip('%')}" for program in programs}
+    return server.stdout.readline().strip()
+
+
+# Commands run in processes forked from one that has the imports; `--param direct=1` starts Python for each.
+if hasattr(os, "fork") and not lit_config.params.get("direct"):
+    sockets = {"FileCheck": start_server("FileCheck")}
+    general = start_server()
+    for program in programs:
+        if socket := sockets.get(program, general):
+            client = f"{run} -S {shlex.join([os.path.join(inputs, 'command_client.py'), socket])}"
+            programs[program] = f"{client} {program.lstrip('%')}"
 
 config.substitutions += [
     *programs.items(),

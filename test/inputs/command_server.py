@@ -5,8 +5,9 @@ and the parsing of scripts. `command_client.py` sends a command line, its folder
 streams over a Unix socket; a forked process runs the command as `python -m` would, and its exit status goes back. The
 server ends when its standard input ends: with the process that started it.
 
-As a script: command_server.py [back-end]. Prints the path of its socket when it accepts commands; imports at the first
-of them. With `back-end`, it has LLVM's back end alone, which MLIR's bindings do not share a process with (`back_end`).
+As a script: command_server.py [back-end | FileCheck]. Prints the path of its socket when it accepts commands; imports
+at the first of them. With `back-end`, it has LLVM's back end alone, which MLIR's bindings do not share a process with
+(`back_end`); with `FileCheck`, it has that alone, since forking a small process takes less than most checks.
 """
 
 from __future__ import annotations
@@ -53,7 +54,6 @@ def preload() -> bool:
         Whether a forked process can use it: threads other than the one that forks are missing there.
     """
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when NumPy is imported
-    importlib.import_module("filecheck.main")
     importlib.import_module("expect_refusal")
     importlib.import_module("numpy.ma")  # NumPy imports it when it is first used
     for package in PACKAGES:
@@ -80,6 +80,17 @@ def preload_back_end() -> bool:
     gc.collect()
     gc.freeze()
     return len(os.listdir("/proc/self/task")) == 1
+
+
+def preload_filecheck() -> bool:
+    """Imports FileCheck; returns as `preload`."""
+    importlib.import_module(PROGRAMS["FileCheck"][0])
+    gc.collect()
+    gc.freeze()
+    return len(os.listdir("/proc/self/task")) == 1
+
+
+PRELOADS = {"back-end": preload_back_end, "FileCheck": preload_filecheck}
 
 
 def serve(listening: socket.socket, preload: Callable[[], bool]) -> tuple[str, list[str]] | None:
@@ -168,7 +179,7 @@ def main() -> None:
     listening.bind(path)
     listening.listen(64)
     print(path, flush=True)
-    command = serve(listening, preload_back_end if sys.argv[1:] == ["back-end"] else preload)
+    command = serve(listening, PRELOADS[sys.argv[1]] if sys.argv[1:] else preload)
     if command is None:
         shutil.rmtree(folder)
         return
