@@ -193,7 +193,8 @@ def test_facts_change_where_the_step_runs_and_the_payload_is_known() -> None:
     with mlir_context():
         pipeline = library.load("wgmma")
         defaults = {knob.name: knob.default for knob in pipeline.knobs.values()}
-    facts = {"m": 8, "n": 4096, "batch": 1, "a_layout": "row", "b_layout": "row", "c_layout": "row"}
+    facts = {"m": 8, "n": 4096, "batch": 1, "a_matrices": 1, "b_matrices": 1}
+    facts |= {"a_layout": "row", "b_layout": "row", "c_layout": "row"}
     facts |= {"a_type": "f16", "b_type": "bf16", "a_bits": 16, "b_bits": 16, "a_source_bits": 0, "b_source_bits": 0}
     facts |= {"a_transposed": 0, "b_transposed": 0}
     swapped = {**defaults, "swap_operands": True}

@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from combinations import sample
+from contraction_text import contraction
 from epilogue_payloads import KINDS, payload
 from pair_payloads import PairPayload
 from reduction_payloads import FOLDS, Reduced, reduction_payload
@@ -86,6 +87,12 @@ def test_batches_are_right(a_layout: str, b_layout: str, broadcast: str, where: 
     layouts = {"a_layout": a_layout, "b_layout": b_layout, "broadcast": broadcast}
     text = matmul_text(40, 72, 80, batch=2, c_type="f16", accumulate=False, **layouts)
     check(text, "wgmma", EPILOGUES[where], levels="last")
+
+
+@pytest.mark.parametrize("where", ("registers", "tma"))
+def test_matrices_of_a_batch_between_rows_are_right(where: str) -> None:
+    sizes = {"b": 2, "m": 40, "n": 72, "k": 80}
+    check(contraction("mbk,bkn->mbn", sizes), "wgmma", EPILOGUES[where], levels="last")
 
 
 REFUSED = {

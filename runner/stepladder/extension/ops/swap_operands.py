@@ -6,7 +6,7 @@ from stepladder.extension.lib.memory import transpose
 from stepladder.mlir.bindings import bufferization, ir
 from stepladder.mlir.linalg_ops import indexing_maps, product_name, with_swapped_loops
 from stepladder.mlir.traverse import attributes_of, defining_op, producer, walk
-from stepladder.mlir.windows import place_of
+from stepladder.mlir.types import offset_of, strides_of
 from stepladder.payload.facts import MATMULS
 
 
@@ -27,12 +27,21 @@ class SwapOperands(Tc.Operation, name="swap_operands"):
     target: Handle
 
 
+def _is_row_major(type_: ir.MemRefType) -> bool:
+    """Returns whether a buffer is a matrix of dense rows that do not overlap, or a batch of these, one stride apart."""
+    strides = strides_of(type_)
+    if type_.rank not in (2, 3) or strides is None or offset_of(type_) is None:
+        return False
+    pitch, step = strides[-2:]
+    return step == 1 and pitch is not None and (type_.shape[-2] == 1 or pitch >= type_.shape[-1])
+
+
 def _transposed_view(store: ir.Operation) -> ir.Value:
     """Returns the transposed view of the row-major matrix that an op writes, maybe with a pitch between its rows, at
     the current insertion point."""
     buffer = store.operands[1]
     type_ = ir.MemRefType(buffer.type)
-    if type_.rank not in (2, 3) or place_of(type_) is None:
+    if not _is_row_major(type_):
         raise Refusal(store, f"expected a row-major C, found {type_}")
     return transpose(buffer)
 
