@@ -20,8 +20,8 @@ class OutlineRows(Tc.Operation, name="outline_rows"):
 
     A chain has a reduction along rows that lanes can compute, and the ops over the same rows that read its result or
     make what it reads, such as those of a softmax or a layer norm; a reduction of long rows may be alone. Ops that
-    depend on a chain and are inside of it move after it. Rows of a constant are a copy that another kernel writes. Other
-    ops are left as they are.
+    depend on a chain and are inside of it move after it. Rows of a constant are a copy that another kernel writes.
+    Other ops are left as they are.
 
     Operands: a handle to a module with one public function.
     """
@@ -185,7 +185,10 @@ def _outline(block: _Block, chain: list[RowOp], rewriter: Rewriter) -> None:
             source, root = producer(operand), producer(origin(operand, TENSOR_VIEWS))
             if source is None or root is None:
                 continue
-            if place < len(op.operands) - len(op.results) and repeated_number(origin(operand, TENSOR_VIEWS)) is not None:
+            if (
+                place < len(op.operands) - len(op.results)
+                and repeated_number(origin(operand, TENSOR_VIEWS)) is not None
+            ):
                 op.operands[place] = _stored(operand, members[0])
             elif root.name in STARTS or (source != root and root in members):
                 sources = with_producers([source], (*TENSOR_VIEWS, *STARTS))

@@ -74,7 +74,7 @@ def _as_generic(op: ir.Operation) -> ir.Operation:
     body = op.regions[0].blocks[0]
     with ir.InsertionPoint(op), op.location:
         generic, block = create_generic(list(op.operands)[:-1], [op.operands[len(op.operands) - 1]], indexing_maps(op))
-    mapping = dict(zip(body.arguments, block.arguments))
+    mapping: dict[ir.Value, ir.Value] = dict(zip(body.arguments, block.arguments))
     clone_ops([item.operation for item in body.operations], mapping, ir.InsertionPoint(block))
     op.results[0].replace_all_uses_with(generic.results[0])
     op.erase()
