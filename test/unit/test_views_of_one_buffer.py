@@ -47,7 +47,7 @@ def test_views_of_the_same_elements() -> None:
 def test_an_element_that_sums_read_and_write_is_refused() -> None:
     with pytest.raises(StepladderError) as caught:
         stepladder.compile(SUMS, target="sm_80", device="emulator")
-    assert any("at other elements or in other iterations" in note for note in caught.value.notes)
+    assert any("at other elements or iterations" in note for note in caught.value.notes)
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ class _Raising:
             raise refuse(op, f"'{op.name}' on buffers", _ACCEPTED)
         outputs = [number for number in range(len(op.operands)) if is_output(op, number)]
         if reads_what_it_writes(op, outputs):
-            problem = f"{op.name} reads the buffer that it writes, at other elements or in other iterations"
+            problem = f"{op.name} reads the buffer that it writes, at other elements or iterations"
             raise refuse(op, problem, _ACCEPTED)
         loads = self._loads(op, outputs)
         operands = list(op.operands)
