@@ -485,3 +485,22 @@ func.func @stacked(%arg0: tensor<8xf32>) -> tensor<8x2xf32> attributes {has_stag
   } -> tensor<8x2xf32>
   return %joined : tensor<8x2xf32>
 }
+
+// -----
+
+// Named contractions that no matrix unit computes become generic ops.
+// CHECK-LABEL: func.func @vectors(
+// CHECK-NOT: linalg.vecmat
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]
+// CHECK-NOT: linalg.batch_reduce_matmul
+// CHECK: linalg.generic {{.*}} iterator_types = ["reduction", "parallel", "parallel", "reduction"]
+func.func @vectors(%x: tensor<8xi64>, %w: tensor<8x16xi64>, %y: tensor<16xi64>, %a: tensor<3x4x8xf32>,
+                   %b: tensor<8x16xf32>, %c: tensor<4x16xf32>) -> (tensor<16xi64>, tensor<4x16xf32>)
+    attributes {has_stages} {
+  %0 = linalg.vecmat ins(%x, %w : tensor<8xi64>, tensor<8x16xi64>) outs(%y : tensor<16xi64>) -> tensor<16xi64>
+  %1 = linalg.batch_reduce_matmul
+      indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (k, n)>,
+                       affine_map<(b, m, n, k) -> (m, n)>]
+      ins(%a, %b : tensor<3x4x8xf32>, tensor<8x16xf32>) outs(%c : tensor<4x16xf32>) -> tensor<4x16xf32>
+  return %0, %1 : tensor<16xi64>, tensor<4x16xf32>
+}

@@ -201,3 +201,33 @@ func.func @asserted(%x: tensor<36xi64>, %y: tensor<4x1xf32>) -> tensor<4x1xf32> 
   }
   return %1 : tensor<4x1xf32>
 }
+
+// -----
+
+// Rows of a constant are read from memory, where a copy writes them.
+// CHECK-LABEL: func.func @constant(
+// CHECK: [[copy:%.+]] = linalg.copy
+// CHECK: call @constant_rows_0([[copy]]
+#all = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+func.func @constant() -> tensor<8x16xf32> {
+  %x = arith.constant dense<0.5> : tensor<8x16xf32>
+  %c0 = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<8xf32>
+  %1 = linalg.fill ins(%c0 : f32) outs(%0 : tensor<8xf32>) -> tensor<8xf32>
+  %sums = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<8x16xf32>) outs(%1 : tensor<8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %e = math.exp %in : f32
+    %s = arith.addf %e, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  %2 = tensor.empty() : tensor<8x16xf32>
+  %y = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sums : tensor<8x16xf32>, tensor<8xf32>) outs(%2 : tensor<8x16xf32>) {
+  ^bb0(%in: f32, %sum: f32, %out: f32):
+    %q = arith.divf %in, %sum : f32
+    linalg.yield %q : f32
+  } -> tensor<8x16xf32>
+  return %y : tensor<8x16xf32>
+}

@@ -48,6 +48,34 @@ def epilogue(body: str) -> str:
 """
 
 
+@pytest.mark.parametrize(
+    ("ops", "expected"),
+    [
+        (f"%q = linalg.sub ins(%p, %p : {C}, {C}) outs(%e : {C}) -> {C}", lambda p: 0 * p),
+        (f"%q = linalg.mul ins(%p, %z : {C}, {C}) outs(%e : {C}) -> {C}", lambda p: 0 * p),
+        (f"%q = linalg.max ins(%p, %p : {C}, {C}) outs(%e : {C}) -> {C}", lambda p: p),
+        (f"%q = linalg.map {{ arith.xori }} ins(%p, %p : {C}, {C}) outs(%e : {C})", lambda p: 0 * p),
+    ],
+    ids=["difference", "times 0", "maximum", "bits"],
+)
+def test_inputs_that_are_one_value(ops: str, expected: Callable[[np.ndarray], np.ndarray]) -> None:
+    text = f"""func.func @f(%a: {A}, %b: {B}) -> ({C}, {C}) {{
+  %c0 = arith.constant 0 : i32
+  %e = tensor.empty() : {C}
+  %z = linalg.fill ins(%c0 : i32) outs(%e : {C}) -> {C}
+  %p = linalg.matmul ins(%a, %b : {A}, {B}) outs(%z : {C}) -> {C}
+  %r = linalg.matmul ins(%a, %b : {A}, {B}) outs(%p : {C}) -> {C}
+  {ops}
+  return %q, %r : {C}, {C}
+}}
+"""
+    generator = np.random.default_rng(8)
+    a, b = (generator.integers(-128, 128, shape).astype(np.int8) for shape in ((16, 24), (24, 32)))
+    product = a.astype(np.int32) @ b.astype(np.int32)
+    result, twice = stepladder.compile(text, target="sm_80", device="emulator")(a, b)
+    assert np.array_equal(result, expected(product)) and np.array_equal(twice, 2 * product)
+
+
 @pytest.mark.parametrize("name", BODIES)
 def test_bodies_that_fold_the_product_away(name: str) -> None:
     body, expected = BODIES[name]

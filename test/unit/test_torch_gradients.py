@@ -48,6 +48,9 @@ LAYERS: dict[str, tuple[Layer, list[tuple[int, ...]]]] = {
         lambda f, x: f.interpolate(x, size=(5, 1), mode="bilinear", align_corners=True),
         [(1, 2, 3, 4)],
     ),
+    "nearest": (lambda f, x: f.interpolate(x, size=(4, 3)), [(1, 2, 3, 5)]),
+    "nearest_of_a_scale": (lambda f, x: f.interpolate(x, scale_factor=1.7), [(1, 2, 3)]),
+    "nearest_exact": (lambda f, x: f.interpolate(x, size=(2, 5, 4), mode="nearest-exact"), [(1, 2, 3, 4, 2)]),
 }
 
 

@@ -1,4 +1,4 @@
-"""Whether two views of one buffer share elements, by their static offsets, sizes and strides."""
+"""Whether two views of one buffer share elements, or have the same ones, by their static offsets, sizes and strides."""
 
 from __future__ import annotations
 
@@ -42,6 +42,18 @@ def are_apart(first: ir.Type, second: ir.Type) -> bool:
     """
     places = _places(first), _places(second)
     return places[0] is not None and places[1] is not None and _are_apart(places[0], places[1])
+
+
+def are_same(first: ir.Type, second: ir.Type) -> bool:
+    """Returns whether two views of one buffer are known to have the same elements at the same indices.
+
+    Args:
+        first: type of a view.
+        second: type of another view, whose offset counts from the same element.
+    """
+    types = ir.MemRefType(first), ir.MemRefType(second)
+    layouts = [(list(type_.shape), strides_of(type_), offset_of(type_)) for type_ in types]
+    return _places(first) is not None and layouts[0] == layouts[1]
 
 
 def _places(type_: ir.Type) -> _Places | None:

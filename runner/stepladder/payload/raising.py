@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, indexing_maps
-from stepladder.mlir.overlaps import are_apart
 from stepladder.mlir.traverse import attributes_of, origin, producer, walk
 from stepladder.mlir.types import is_number
+from stepladder.payload.aliases import reads_what_it_writes
 from stepladder.payload.arguments import ALIAS, UPDATED
 from stepladder.payload.raised_ops import (
     as_number,
@@ -262,7 +262,9 @@ class _Raising:
         if not len(op.regions) and op.name != _SOFTMAX:
             raise refuse(op, f"'{op.name}' on buffers", _ACCEPTED)
         outputs = [number for number in range(len(op.operands)) if is_output(op, number)]
-        self._check_aliases(op, outputs)
+        if reads_what_it_writes(op, outputs):
+            problem = f"{op.name} reads the buffer that it writes, at other elements or iterations"
+            raise refuse(op, problem, _ACCEPTED)
         loads = self._loads(op, outputs)
         operands = list(op.operands)
         values = [self._operand(op, number, number in outputs) for number in range(len(operands))]
@@ -348,20 +350,6 @@ class _Raising:
             [*[constant] * len(numbers), *(maps[number] for number in (*inputs, *outputs))],
             {"iterator_types": op.attributes["iterator_types"]} if op.name == "linalg.generic" else {},
         )
-
-    def _check_aliases(self, op: ir.Operation, outputs: Sequence[int]) -> None:
-        """Refuses an op that reads a buffer that it writes, but for each element where it is written, and for parts of
-        the buffer that share no element with what it writes."""
-        # A softmax has no maps: it writes each row where it reads it.
-        maps = [None] * len(op.operands) if op.name == _SOFTMAX else indexing_maps(op)
-        for number, value in enumerate(op.operands):
-            for output in outputs:
-                target = op.operands[output]
-                is_alike = number == output or (value, maps[number]) == (target, maps[output])
-                if not _is_memory(value) or not _is_memory(target) or is_alike:
-                    continue
-                if origin(value, VIEWS) == origin(target, VIEWS) and not are_apart(value.type, target.type):
-                    raise refuse(op, f"{op.name} reads the buffer that it writes, at other elements", _ACCEPTED)
 
     def _read(self, buffer: ir.Value, user: ir.Operation) -> ir.Value:
         """Returns the tensor that a buffer or a view holds, created where it is a view."""

@@ -11,7 +11,15 @@ from stepladder.mlir.traverse import walk
 from stepladder.payload.constants import ConstantData, constants_of, lift
 from stepladder.payload.inlining import entries, inlined
 from stepladder.payload.refusal import refuse
-from stepladder.payload.rewrites import dead_code, expansions, identities, packed_i4, position_operands, shift_distances
+from stepladder.payload.rewrites import (
+    dead_code,
+    expansions,
+    identities,
+    packed_i4,
+    position_operands,
+    shared_inputs,
+    shift_distances,
+)
 from stepladder.payload.windows import pitched_arguments, settle, spread
 from stepladder.runtime.errors import StepladderError
 
@@ -118,6 +126,7 @@ def _rewrite(function: ir.Operation) -> None:
     expansions.expand(function)
     packed_i4.unpack(function)
     shift_distances.compute(function)
+    shared_inputs.unify(function)
     dead_code.fold(function)
     identities.forward(function)
     position_operands.replace(function)

@@ -20,10 +20,12 @@ module attributes {transform.with_named_sequence} {
     %caller = transform.structured.match ops{["func.func"]} attributes{has_stages} in %module
       : (!transform.any_op) -> !transform.any_op
     transform.include @generalize_elementwise failures(propagate) (%caller) : (!transform.any_op) -> ()
-    // Contractions that `outline_matmuls` has left: batches of products of vectors, and products that the result
-    // repeats.
+    // Contractions that `outline_matmuls` has left: batches of products of vectors, products that the result repeats, and
+    // those of types that matrix units do not multiply.
     %vectors = transform.structured.match ops{[
-        "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_vecmat", "linalg.contract", "linalg.matmul"
+        "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_mmt4d", "linalg.batch_reduce_matmul",
+        "linalg.batch_vecmat", "linalg.contract", "linalg.dot", "linalg.matmul", "linalg.matvec", "linalg.mmt4d",
+        "linalg.quantized_batch_matmul", "linalg.quantized_matmul", "linalg.vecmat"
       ]} in %caller : (!transform.any_op) -> !transform.any_op
     %generic = transform.structured.generalize %vectors : (!transform.any_op) -> !transform.any_op
     // Means of channels, and differences from them, have one reader each.

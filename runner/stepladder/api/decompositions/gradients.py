@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
 from stepladder.api.decompositions.convolutions import convolution, patches_of
@@ -121,11 +122,42 @@ def _of_bilinear(
     return torch.matmul(torch.matmul(rows.t(), like), columns).to(of_result.dtype)
 
 
+def _nearest(count: int, extent: int, scale: float | None, device: torch.device, *, is_exact: bool) -> torch.Tensor:
+    """Returns whether an element of a resized axis is that of the axis, in f32 as PyTorch has it: (count, extent)."""
+    number = torch.arange(count, device=device).to(torch.float32) + (0.5 if is_exact else 0.0)
+    step = float(np.float32(1 / scale) if scale else np.float32(extent) / np.float32(count))
+    sources = torch.floor(number * step).clamp(max=extent - 1.0)
+    return sources[:, None] == torch.arange(extent, device=device).to(torch.float32)
+
+
+def _of_nearest(rank: int, *, is_exact: bool) -> Callable[..., Any]:
+    """Returns the gradient of a resizing to the nearest elements; torch-mlir's is that of whole factors alone.
+
+    Args:
+        rank: axes that are resized.
+        is_exact: whether elements are nearest to the middle of those of the result.
+    """
+
+    def of_nearest(
+        of_result: torch.Tensor, output_size: Sequence[int], input_size: Sequence[int], *scales: float | None
+    ) -> torch.Tensor:
+        sums = of_result.float() if of_result.element_size() == 2 else of_result
+        for axis in range(-rank, 0):
+            extent, scale = input_size[axis], scales[axis] if scales else None
+            is_source = _nearest(output_size[axis], extent, scale, sums.device, is_exact=is_exact)
+            sums = torch.matmul(sums.transpose(axis, -1), is_source.to(sums.dtype)).transpose(axis, -1)
+        return sums.to(of_result.dtype)
+
+    return of_nearest
+
+
 # Names of ops, and functions of their arguments that return the same.
 _OPS: dict[str, Callable[..., Any]] = {
     "convolution_backward": _of_convolution,
     "_scaled_dot_product_flash_attention_for_cpu_backward": _of_attention,
     "upsample_bilinear2d_backward": _of_bilinear,
+    **{f"upsample_nearest{rank}d_backward": _of_nearest(rank, is_exact=False) for rank in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{rank}d_backward": _of_nearest(rank, is_exact=True) for rank in (1, 2, 3)},
 }
 # Ops, and these functions.
 TABLE: dict[Any, Callable[..., Any]] = {getattr(torch.ops.aten, name).default: form for name, form in _OPS.items()}

@@ -7,6 +7,8 @@ from stepladder.extension.lib.multi_kernel.stages import STARTS, one_function, o
 from stepladder.extension.lib.multi_kernel.turned_loops import turn, turn_back
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.cloning import clone_ops
+from stepladder.mlir.constant_numbers import repeated_number
+from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import origin, producer, walk
 
@@ -18,7 +20,8 @@ class OutlineRows(Tc.Operation, name="outline_rows"):
 
     A chain has a reduction along rows that lanes can compute, and the ops over the same rows that read its result or
     make what it reads, such as those of a softmax or a layer norm; a reduction of long rows may be alone. Ops that
-    depend on a chain and are inside of it move after it. Other ops are left as they are.
+    depend on a chain and are inside of it move after it. Rows of a constant are a copy that another kernel writes.
+    Other ops are left as they are.
 
     Operands: a handle to a module with one public function.
     """
@@ -182,7 +185,12 @@ def _outline(block: _Block, chain: list[RowOp], rewriter: Rewriter) -> None:
             source, root = producer(operand), producer(origin(operand, TENSOR_VIEWS))
             if source is None or root is None:
                 continue
-            if root.name in STARTS or (source != root and root in members):
+            if (
+                place < len(op.operands) - len(op.results)
+                and repeated_number(origin(operand, TENSOR_VIEWS)) is not None
+            ):
+                op.operands[place] = _stored(operand, members[0])
+            elif root.name in STARTS or (source != root and root in members):
                 sources = with_producers([source], (*TENSOR_VIEWS, *STARTS))
                 op.operands[place] = clone_ops(sources, {}, ir.InsertionPoint(op))[operand]
     after = members[-1]
@@ -199,6 +207,17 @@ def _outline(block: _Block, chain: list[RowOp], rewriter: Rewriter) -> None:
     ]
     if results:
         outline(ops, results, "rows", rewriter)
+
+
+def _stored(value: ir.Value, before: ir.Operation) -> ir.Value:
+    """Returns a constant, or one number in all elements, that a kernel of its own writes: rows are read from memory."""
+    type_ = ir.RankedTensorType(value.type)
+    with ir.InsertionPoint(before), before.location:
+        source = producer(value)
+        constants = with_producers([source] if source is not None else [], (*TENSOR_VIEWS, *STARTS))
+        clone = clone_ops(constants, {}, ir.InsertionPoint(before))[value]
+        empty = ir.Operation.create("tensor.empty", results=[type_]).results[0]
+        return create_named_op("linalg.copy", [clone], empty).results[0]
 
 
 def _in_block(op: ir.Operation, block: ir.Block) -> ir.Operation:

@@ -40,6 +40,7 @@ from stepladder.payload.rewrites import (
     truncated_sums,
     unit_axes,
     unit_reductions,
+    unit_strides,
     unpacked_parts,
     unrolled_loops,
 )
@@ -65,6 +66,7 @@ _REWRITES = (
     # Scalars, slices and indexed accesses become linalg ops.
     index_tensors.store,
     inserted_scalars.lower,
+    unit_strides.normalize,
     filled_slices.forward,
     unit_axes.expand,
     unit_reductions.fold,

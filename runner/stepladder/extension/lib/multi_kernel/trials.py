@@ -68,7 +68,10 @@ def _refusal_of(trial: ir.Module, *, columns: bool) -> str | None:
         matmul = find_matmul(trial)
     except StepladderError as refusal:
         return refusal.message
-    if matmul.problem.c_window is not None and not columns:
+    problem = matmul.problem
+    if problem.batch is not None and min(problem.m, problem.n, problem.k) == 1:
+        return "m, n or k of the matmuls of a batch is 1"
+    if problem.c_window is not None and not columns:
         return "C has a pitch between its rows, and the pipelines write whole buffers"
     if matmul.facts()["read_windows"] and not (columns and _reads_parts(matmul, strided=strided)):
         return "A or B is a part of a buffer that the pipelines do not read in place"
