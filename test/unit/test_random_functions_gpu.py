@@ -28,7 +28,7 @@ LARGER = (*random_functions.SIZES, 48, 65, 96, 128, 200, 256)
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("needs_ptxas")]
 
 
-def results(kernel: stepladder.Function | stepladder.Kernel, function: Function) -> list[np.ndarray]:
+def results(kernel: Callable[..., Any], function: Function) -> list[np.ndarray]:
     found = kernel(*(np.copy(argument) for argument in function.arguments))
     return list(found) if isinstance(found, tuple) else [found]
 
