@@ -24,6 +24,10 @@ Those of which a kernel transposes an operand:
 
     python benchmarks/drawn_forms.py --count 1200 --specs mkl,lkn->mn
 
+Batches of matmuls with few rows, as in decoding:
+
+    python benchmarks/drawn_forms.py --count 40 --few-rows
+
 Those after the first 60 problems whose knobs differ between the two:
 
     python benchmarks/drawn_forms.py --count 260 --seed 7 --skip 60 --changed --built kernels --before other/kernels
@@ -48,7 +52,7 @@ import stepladder
 from common import result_parser, run, write_result
 from draw import add_draw_options
 from form_libraries import libraries
-from forms import COUNT, SEED, Form, draw
+from forms import COUNT, SEED, Form, draw, draw_few_rows
 from fused_epilogues import CASES, PIPELINE, TARGET
 from stepladder.measure.timing import Contestant, Mode
 from stepladder.runtime.device import Device
@@ -278,6 +282,9 @@ def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     parser = forms_parser(__doc__, "drawn_forms")
     add_draw_options(parser, COUNT, SEED)
+    parser.add_argument(
+        "--few-rows", action="store_true", help="batches of matmuls with few rows, instead of all kinds"
+    )
     parser.add_argument("--skip", type=int, default=0, metavar="N", help="do not measure the first N of them")
     parser.add_argument("--epilogues", nargs="+", choices=CASES, metavar="NAME", help="of those, only with these")
     parser.add_argument("--specs", nargs="+", metavar="SPEC", help="of those, only these, such as mkl,lkn->mn")
@@ -357,7 +364,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     if args.changed and not args.before:
         parser.error("--changed needs --before")
-    forms = draw(args.count, args.seed)
+    forms = (draw_few_rows if args.few_rows else draw)(args.count, args.seed)
     if args.epilogues:
         forms = [form for form in forms if form.epilogue in args.epilogues]
     if args.specs:

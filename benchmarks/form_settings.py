@@ -16,8 +16,9 @@ that differ; `batches`, drawn batches of any bytes whose matmuls have matrices o
 `triggers`, the first settings for these, each with both launch triggers; `any`, drawn forms of all kinds, with settings
 as of `seen`; `added`, drawn products to which a matrix is added, with the first settings for each number of buffers of
 the epilogue; `tall`, drawn products with many rows or columns, few of the others and a short k, with settings as of
-`seen`; and `outer`, drawn products with a short k whose C is larger than the L2 cache, with random ones of the first
-settings, numbers of buffers and orders of tiles.
+`seen`; `outer`, drawn products with a short k whose C is larger than the L2 cache, with random ones of the first
+settings, numbers of buffers and orders of tiles; and `few_rows`, drawn batches of matmuls with few rows, with settings
+as of `seen`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from common import main_of_parts, run, write_result
 from draw import MAX_BYTES, MAX_OPERATIONS, log_uniform
 from drawn_forms import BURST, build_form, measure, microseconds_of, payload
 from duel import header
-from forms import KINDS, MAX, MAX_OF_BATCH, Form, draw, sized
+from forms import KINDS, MAX, MAX_OF_BATCH, Form, draw, draw_few_rows, sized
 from fused_epilogues import PIPELINE, TARGET
 from halves import parser_of_parts
 from stepladder.runtime.device import Device
@@ -101,6 +102,8 @@ _TALL_SEED, _TALL, _LONG_SIDE, _SHORT_SIDE, _SHORT_K = 20271201, 36, (4096, 1310
 _OUTER_SEED, _OUTER, _SIDES, _OUTER_K, _C_BYTES = 20271202, 14, (1024, 131072), (16, 256), (7e7, 1.6e9)
 _OUTER_BUFFERS, _ORDERS, _OF_OUTER, _CANDIDATES, _AREA = (1, 2, 4), (1, 4, 16), 14, 4000, 2**14
 _KIND_OF_OUTER = ("block_m", "block_n", "schedule", "swap_operands", "cluster_m", "cluster_n")
+# Of `few_rows`: how many problems.
+_FEW_ROWS_SEED, _FEW_ROWS = 20281231, 16
 _LAYOUTS = ("mk,kn->mn", "mk,nk->mn", "km,kn->mn", "km,nk->mn")
 # Settings of a problem, how many of them may have a form of kernel or a tile, and how much longer than the first they
 # are predicted to take at most.
@@ -222,6 +225,10 @@ def _outer() -> Iterator[tuple[Form, Knobs]]:
             yield form, {**by_kind[kind], "epilogue": "tma", "epilogue_stages": buffers, "raster_group": order}
 
 
+def _few_rows() -> Iterator[tuple[Form, Knobs]]:
+    yield from _various(draw_few_rows(_FEW_ROWS, _FEW_ROWS_SEED))
+
+
 def _various(forms: Sequence[Form]) -> Iterator[tuple[Form, Knobs]]:
     """Yields the first settings of forms that differ in more than the tile."""
     with ProcessPoolExecutor(max_workers=os.cpu_count(), initializer=end_with_pool) as executor:
@@ -311,6 +318,7 @@ PARTS = {
     "added": _added,
     "tall": _tall,
     "outer": _outer,
+    "few_rows": _few_rows,
 }
 
 

@@ -17,6 +17,9 @@ MIN, MAX, MAX_OF_BATCH = 64, 8192, 2048
 _TRANSPOSED = ("km,kn->mn", "mk,nk->mn", "km,nk->mn")
 _BATCHED = ("bmk,bkn->bmn", "bmk,bnk->bmn", "bkm,bkn->bmn", "bmk,kn->bmn")
 _FUSED = ("mk,kn->mn", "mk,nk->mn")
+_FEW_ROWS = ("bmk,bkn->bmn", "bmk,bnk->bmn")
+# Of batches of few rows: matmuls, rows, columns, k, and bytes.
+_MATMULS, _ROWS, _COLUMNS, _DEPTHS, _BYTES = (2, 64), (2, 48), (64, 14336), (64, 4096), (2e6, 6e8)
 _CONTRACTIONS = ("mkl,lkn->mn", "mkl,kln->mn", "mpk,kn->mpn", "mpk,nk->nmp", "kmp,kn->mpn", "mkp,kln->mpln")
 
 
@@ -108,5 +111,22 @@ def draw(count: int = COUNT, seed: int = SEED) -> list[Form]:
     while len(forms) < count:
         form = list(KINDS.values())[len(forms) % len(KINDS)](rng)
         if form.flops <= MAX_OPERATIONS / 4 and form.bytes <= MAX_BYTES / 4:
+            forms.append(form)
+    return forms
+
+
+def draw_few_rows(count: int, seed: int) -> list[Form]:
+    """Returns `count` batches of matmuls with few rows, as experts and heads have where a language model decodes.
+
+    Args:
+        count, seed: as for `draw.draw`.
+    """
+    rng = random.Random(seed)
+    forms: list[Form] = []
+    while len(forms) < count:
+        sizes = {"b": log_uniform(rng, *_MATMULS, 1), "m": log_uniform(rng, *_ROWS, 1)}
+        sizes |= {"n": log_uniform(rng, *_COLUMNS, 8), "k": log_uniform(rng, *_DEPTHS, 8)}
+        form = Form("batched", rng.choice(_FEW_ROWS), sizes)
+        if sizes["b"] > 1 and sizes["m"] > 1 and _BYTES[0] <= form.bytes <= _BYTES[1]:
             forms.append(form)
     return forms

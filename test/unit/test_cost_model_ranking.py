@@ -298,7 +298,8 @@ def test_two_blocks_share_a_multiprocessor_in_a_batch_only() -> None:
     _, longer = _orientations(64, 64, 512, batch=200)
     assert longer[0].knobs["min_blocks_per_sm"] == 1
     _, single = _orientations(576, 576, 1048)
-    assert all(candidate.knobs["min_blocks_per_sm"] == 1 for candidate in single)
+    _, from_memory = _orientations(16, 2048, 4096, batch=16)
+    assert all(candidate.knobs["min_blocks_per_sm"] == 1 for candidate in (*single, *from_memory))
 
 
 def test_wide_tiles_with_two_k_steps_have_to_be_faster_by_a_tenth() -> None:

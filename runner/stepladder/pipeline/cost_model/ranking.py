@@ -65,7 +65,8 @@ _MULTI_WAVE_SPLIT_MARGIN = 0.3
 # The margin for each split but two of kernels that load weights early: in docs/results/functions_prefetch.json, four
 # splits of tiles of 128 rows took longer than two of 56.
 _EARLY_SPLIT_MARGIN = 0.02
-# The margin for two blocks on a multiprocessor of a product that is no batch.
+# The margin for two blocks on a multiprocessor of a product that is no batch, or of a batch whose operands are larger
+# than the L2 cache: both blocks wait for HBM. Source of the latter: docs/results/forms_few_rows.json.
 _TWO_BLOCK_MARGIN = 0.12
 # The margin for tiles of so many elements with so few k steps, whose epilogue no other tile hides: they took longer
 # than predicted in docs/results/forms_seen.json.
@@ -297,7 +298,8 @@ def margin_factor(family: str, columns: Columns, waves: Array, size: Size, gpu: 
     is_warpgroup = family == WARPGROUP
     in_memory = columns.equals("split_k_workspace", "memory", "cluster")
     is_uneven = in_memory & (columns.floats("block_m") == _UNEVEN_ROWS) & (np.minimum(size.m, size.n) <= _FEW_ROWS)
-    twice = (columns.floats("min_blocks_per_sm", 1) > 1) & is_warpgroup & ~is_early & (size.batch == 1)
+    gains = (np.asarray(size.batch) > 1) & (size.operand_bytes <= gpu.l2_bytes)
+    twice = (columns.floats("min_blocks_per_sm", 1) > 1) & is_warpgroup & ~is_early & ~gains
     split = columns.floats("split_k", 1)
     steps = ceil_divide(ceil_divide(size.k, columns.floats("block_k")), split)
     is_wide = (
