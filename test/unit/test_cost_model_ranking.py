@@ -290,7 +290,7 @@ def test_an_orientation_that_is_refused_is_not_ranked() -> None:
 
 def test_two_blocks_share_a_multiprocessor_in_a_batch_only() -> None:
     """200 matmuls of 64 x 64 are two waves of blocks by themselves, and fewer than two blocks a multiprocessor. With a
-    longer k, two blocks take longer for it than what each hides of the other's."""
+    longer k, two blocks take longer for it than what each hides of the other's, and both wait where HBM bounds them."""
     _, first = _orientations(64, 64, 128, batch=200)
     assert first[0].knobs["min_blocks_per_sm"] == 2 and first[0].knobs["persistent_blocks"] == 0
     _, alone = _orientations(64, 64, 128, batch=200, min_blocks_per_sm=1)
