@@ -74,6 +74,13 @@ def test_reference(a_layout: str, b_layout: str, broadcast: str) -> None:
         assert np.array_equal(evaluation.rows(program.output("c"), slice(1, 3)), expected[1:3])
 
 
+@pytest.mark.parametrize("sizes", [(1, 5, 7), (3, 1, 7), (3, 5, 1)])
+def test_a_shared_b_with_a_size_of_1_is_one_matmul(sizes: tuple[int, int, int]) -> None:
+    m, n, k = sizes
+    problem = problem_of(matmul_text(m, n, k, batch=2, broadcast="b"))
+    assert problem.batch is None and sorted((problem.m, problem.n)) == sorted((2 * m, n)) and problem.k == k
+
+
 def test_names() -> None:
     problem = make_problem(64, 32, 16, batch=3, b_broadcast=True, b_layout="column", accumulate=False)
     assert problem.describe() == (

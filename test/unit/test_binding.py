@@ -7,7 +7,7 @@ import pytest
 import stepladder
 from stepladder.cli.main import main
 from stepladder.emulator.matmul import check_steps
-from stepladder.mlir.traverse import walk
+from stepladder.mlir.traverse import symbol_of, walk
 from stepladder.payload.binding import bind
 from stepladder.payload.matmul import find_matmul
 from stepladder.pipeline.context import bound_text, mlir_context, parse_payload
@@ -144,6 +144,32 @@ def test_other_functions_stay() -> None:
         module = parse_payload(other + BUFFERS, "payload.mlir")
         bind(module, {"M": 32, "K": 64})
         assert "@g(%arg0: tensor<?xf32>) -> tensor<?xf32>" in str(module)
+
+
+CALLS = """func.func private @q(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  return %x : tensor<?x?xf32>
+}
+func.func private @p(%A: tensor<?x32xf16>, %B: tensor<32x8xf16>, %C: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %p = linalg.matmul ins(%A, %B : tensor<?x32xf16>, tensor<32x8xf16>) outs(%C : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %q = func.call @q(%p) : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %q : tensor<?x?xf32>
+}
+func.func @f(%A: tensor<?x32xf16>, %B: tensor<32x8xf16>, %C: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %r = func.call @p(%A, %B, %C) : (tensor<?x32xf16>, tensor<32x8xf16>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+"""
+
+
+def test_called_functions_are_bound_too() -> None:
+    kept = CALLS.replace("@f", "@g").split("func.func @g")[1]
+    with mlir_context():
+        module = parse_payload(CALLS + "func.func @g" + kept, "payload.mlir")
+        bind(module, {"arg0.0": 4, "arg2.0": 4, "arg2.1": 8}, "f")
+        assert {symbol_of(op) for op in walk(module, "func.func")} == {"f", "g", "p", "q"}
+        module = parse_payload(CALLS, "payload.mlir")
+        bind(module, {"arg0.0": 4, "arg2.0": 4, "arg2.1": 8})
+        assert find_matmul(module).problem.describe().startswith("C = AB + C, 4 x 8 x 32, ")
 
 
 def test_errors_stand_where_the_payload_has_them() -> None:

@@ -221,6 +221,13 @@ def test_what_is_accepted_is_said() -> None:
     assert caught.value.notes == (ACCEPTED,)
 
 
+@pytest.mark.parametrize("number, notes", [("-0.0", 2), ("2.0", 1)])
+def test_a_refusal_says_why_negative_zeros_are_none(number: str, notes: int) -> None:
+    with mlir_context(), pytest.raises(StepladderError) as caught:
+        find_matmul(parse_payload(REFUSED[number][0], "payload.mlir"))
+    assert len(caught.value.notes) == notes and ("accepted: 0.0" in caught.value.notes[-1]) == (number == "-0.0")
+
+
 ROUNDED = f"%s = linalg.matmul {TENSORS} outs(%z0 : tensor<{C}>) -> tensor<{C}>"
 ZEROS = f"%n = arith.constant 0.0 : f32\n{EMPTY}\n%z0 = linalg.fill ins(%n : f32) outs(%e : tensor<{C}>) -> tensor<{C}>"
 

@@ -60,16 +60,26 @@ def test_commands_for_payloads_take_stablehlo(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_parts_without_elements_are_left_out() -> None:
-    """`lax.associative_scan` joins slices of no elements, from the end of a tensor, to others."""
-    joined = """func.func public @main(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
-      %0 = stablehlo.slice %x [2:2:2, 0:4] : (tensor<2x4xf32>) -> tensor<0x4xf32>
-      %1 = stablehlo.add %0, %0 : tensor<0x4xf32>
-      %2 = stablehlo.concatenate %x, %1, dim = 0 : (tensor<2x4xf32>, tensor<0x4xf32>) -> tensor<2x4xf32>
-      %3 = stablehlo.add %2, %x : tensor<2x4xf32>
-      return %3 : tensor<2x4xf32>
+    """`lax.associative_scan` joins slices of no elements, from the end of a tensor, to others; its gradients pad."""
+    joined = """!e = tensor<0x4xf32>
+    func.func public @main(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+      %0 = stablehlo.slice %x [2:2:2, 0:4] : (tensor<2x4xf32>) -> !e
+      %1 = stablehlo.add %0, %0 : !e
+      %2 = stablehlo.concatenate %x, %1, dim = 0 : (tensor<2x4xf32>, !e) -> tensor<2x4xf32>
+      %c = stablehlo.constant dense<3.0> : tensor<f32>
+      %4 = stablehlo.pad %1, %c, low = [1, 0], high = [1, 0], interior = [0, 0] : (!e, tensor<f32>) -> tensor<2x4xf32>
+      %5 = stablehlo.reduce(%1 init: %c) applies stablehlo.add across dimensions = [0]
+        : (!e, tensor<f32>) -> tensor<4xf32>
+      %6 = stablehlo.broadcast_in_dim %5, dims = [1] : (tensor<4xf32>) -> tensor<2x4xf32>
+      %7 = stablehlo.dot_general %1, %1, contracting_dims = [0] x [0] : (!e, !e) -> tensor<4x4xf32>
+      %8 = stablehlo.slice %7 [0:2, 0:4] : (tensor<4x4xf32>) -> tensor<2x4xf32>
+      %9 = stablehlo.multiply %4, %6 : tensor<2x4xf32>
+      %10 = stablehlo.add %2, %9 : tensor<2x4xf32>
+      %11 = stablehlo.add %10, %8 : tensor<2x4xf32>
+      return %11 : tensor<2x4xf32>
     }"""
     x = np.arange(8, dtype=np.float32).reshape(2, 4)
-    assert (stepladder.compile(joined, device="emulator", target="sm_80")(x) == 2 * x).all()
+    assert (stepladder.compile(joined, device="emulator", target="sm_80")(x) == x + 9).all()
 
 
 def test_loops_that_depend_on_data_are_refused() -> None:

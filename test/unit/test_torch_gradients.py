@@ -28,6 +28,8 @@ POOLINGS: dict[str, Layer] = {
     "mean_of_image": lambda f, x: f.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
     "divisor": lambda f, x: f.avg_pool2d(x, 2, divisor_override=3),
     "mean_to_extents": lambda f, x: f.adaptive_avg_pool2d(x, (2, 3)),
+    "mean_to_unlike_windows": lambda f, x: f.adaptive_avg_pool2d(x, (3, 4)),
+    "maximum_to_unlike_windows": lambda f, x: f.adaptive_max_pool2d(x, (3, 4)),
     "maximum_to_extents": lambda f, x: f.adaptive_max_pool2d(x, (2, 3)),
 }
 LAYERS: dict[str, tuple[Layer, list[tuple[int, ...]]]] = {
@@ -43,6 +45,9 @@ LAYERS: dict[str, tuple[Layer, list[tuple[int, ...]]]] = {
         lambda f, q, k, v, m: f.scaled_dot_product_attention(q, k, v, m, scale=0.3),
         [(1, 2, 6, 4), (1, 2, 5, 4), (1, 2, 5, 4), (6, 5)],
     ),
+    "replicated": (lambda f, x: f.pad(x, (1, 2, -1, 3), mode="replicate"), [(1, 2, 3, 4)]),
+    "diagonal": (lambda f, x, y: f.torch.diagonal_scatter(x, y, -1, 2, 0), [(3, 2, 4), (2, 3)]),
+    "places": (lambda f, x, y: f.torch.as_strided_scatter(x, y, (2, 3), (6, 2), 1), [(3, 4), (2, 3)]),
     "bilinear": (lambda f, x: f.interpolate(x, scale_factor=2.0, mode="bilinear"), [(1, 2, 3, 4)]),
     "bilinear_corners": (
         lambda f, x: f.interpolate(x, size=(5, 1), mode="bilinear", align_corners=True),

@@ -9,6 +9,7 @@ from stepladder.mlir.bindings import ir, linalg
 from stepladder.mlir.traverse import producer, walk
 from stepladder.mlir.types import is_number, name_of
 from stepladder.payload import computed_sizes
+from stepladder.payload.inlining import inline_calls
 from stepladder.payload.refusal import refuse
 from stepladder.payload.rewrites import shape_folding
 from stepladder.payload.selection import select
@@ -24,11 +25,11 @@ _ACCEPTED = "accepted: argN.D, dimension D of argument N; M, N, K and BATCH, ext
 def bind(module: ir.Module, sizes: Mapping[str, int], name: str | None = None) -> None:
     """Makes the dynamic dimensions of a function's arguments static, and with them those of all values.
 
-    Upstream's canonicalization carries the sizes on: `tensor.dim`, `tensor.empty`, linalg ops and assertions about
-    sizes fold.
+    The bodies of functions that it calls become part of it. Upstream's canonicalization carries the sizes on:
+    `tensor.dim`, `tensor.empty`, linalg ops and assertions about sizes fold.
 
     Args:
-        module: the payload; other functions in it stay as they are.
+        module: the payload; functions in it that this one does not call stay as they are.
         sizes: extents by name: `arg0.1`, or M, N, K, BATCH.
         name: of the function that is compiled; None as for `select`.
 
@@ -36,7 +37,7 @@ def bind(module: ir.Module, sizes: Mapping[str, int], name: str | None = None) -
         StepladderError: as `select`; an unknown name, a static dimension of another size, a dimension of an argument
             without a size, or a value whose shape does not follow from the arguments.
     """
-    function = _function(module, name)
+    function = inline_calls(module, _function(module, name))
     block = function.regions[0].blocks[0]
     extents = _places(function, sizes)
     for number, argument in enumerate(block.arguments):

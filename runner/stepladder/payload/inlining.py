@@ -52,6 +52,38 @@ def inlined(module: ir.Module, functions: Sequence[ir.Operation]) -> ir.Operatio
     return copy.operation
 
 
+def inline_calls(module: ir.Module, function: ir.Operation) -> ir.Operation:
+    """Replaces a function of a payload by one with the bodies of those that it calls in place of the calls.
+
+    Args:
+        module: the payload, in which the function is replaced; functions that only it calls go.
+        function: of it.
+
+    Returns:
+        The new function; the given one where it calls none.
+
+    Raises:
+        StepladderError: a recursive call.
+    """
+    copy = inlined(module, [function])
+    if copy is None:
+        return function
+    name = symbol_of(function)
+    (body,) = (op for op in walk(copy, "func.func") if symbol_of(op) == name)
+    callees = set(_callees(function))
+    with ir.InsertionPoint(function):
+        clone = body.clone()
+    function.erase()
+    while callees:  # not called any more, they would be functions to compile
+        others = walk(module, "func.func")
+        called = {callee for other in others for callee in _callees(other) if callee != symbol_of(other)}
+        gone = [op for op in others if symbol_of(op) in callees - called and len(op.regions[0].blocks)]
+        callees = {callee for op in gone for callee in _callees(op)}
+        for op in gone:
+            op.erase()
+    return clone.operation
+
+
 def _check_calls(
     function: ir.Operation, definitions: Mapping[str, ir.Operation], outer: Sequence[str], checked: set[str]
 ) -> None:

@@ -26,6 +26,7 @@ from stepladder.runtime.problem import Problem
 
 # Vectors of 16 bytes hold whole numbers of the elements that expressions of pipelines know.
 _VECTOR_BITS = 128
+ACCEPTED_BATCHES = "accepted: a batch of matmuls whose sizes are above 1, or one matmul"
 _MULTIPLIED = "accepted: f16, bf16, f32, f64, f8E4M3FN, f8E5M2 and i8"
 
 
@@ -240,6 +241,9 @@ def find_written(module: ir.Module | ir.Operation | ir.OpView) -> PayloadMatmul:
     *batch, m, n = c.shape
     k = a.shape[-1 if a_map.layout == "row" else -2]
     check_sizes(m, n, k, location, *batch)
+    if batch and b_map.is_broadcast and not a_map.is_broadcast and a_map.layout == "row" and min(m, n, k) == 1:
+        # The front makes one matmul of it, whose rows are those of the whole batch.
+        raise refuse(matmul, f"m, n or k is 1 in each product of a batch: {m} x {n} x {k}", ACCEPTED_BATCHES)
     form = check_form(module, matmul)
     _check_types(matmul, str(a.element_type), str(c.element_type))
     problem = Problem(

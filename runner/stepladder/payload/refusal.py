@@ -13,6 +13,8 @@ ACCEPTED = (
     "it elementwise ops of linalg on the accumulators, one result; arith.constant, tensor.empty, "
     "bufferization.to_tensor, bufferization.materialize_in_destination and func.return"
 )
+# Why -0.0 is not taken for 0: matrix units start sums from 0.0.
+_NEGATIVE = "from -0.0, the sum of products that are all -0.0 is -0.0, and 0.0 from 0.0; accepted: 0.0"
 
 
 class Located(Protocol):
@@ -53,6 +55,7 @@ def refuse_fill(op: ir.Operation, number: object) -> StepladderError:
         op,
         f"linalg.fill starts the accumulator from something other than the constant 0{text}",
         "accepted initial values: zero (C = AB), C itself (C = AB + C)",
+        *((_NEGATIVE,) if isinstance(number, float) and number == 0 else ()),
     )
 
 

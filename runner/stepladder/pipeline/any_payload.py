@@ -11,7 +11,7 @@ from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import symbol_of, walk
 from stepladder.payload import raising, windows
 from stepladder.payload.inlining import inlined
-from stepladder.payload.matmul import matmul_of
+from stepladder.payload.matmul import ACCEPTED_BATCHES, matmul_of
 from stepladder.payload.reference_export import UnknownChoice
 from stepladder.payload.rewrites import expansions
 from stepladder.pipeline import build as builds
@@ -158,7 +158,7 @@ def refusal_of_matmul(text: str, name: str, function: str | None = None) -> Step
         return StepladderError(
             f"m, n or k is 1 in each product of a batch: {problem.m} x {problem.n} x {problem.k}",
             location=matmul.location,
-            notes=["accepted: a batch of matmuls whose sizes are above 1, or one matmul"],
+            notes=[ACCEPTED_BATCHES],
         )
     if problem.has_windows and not matmul.facts()["windows_aligned"] and is_on_tensors(selection):
         return StepladderError(

@@ -151,11 +151,27 @@ def _of_nearest(rank: int, *, is_exact: bool) -> Callable[..., Any]:
     return of_nearest
 
 
+def _of_replication(rank: int) -> Callable[..., Any]:
+    """Returns the gradient of a padding by copies of the elements at the edges: sums of those of all copies."""
+
+    def gradient(of_result: torch.Tensor, x: torch.Tensor, padding: Sequence[int]) -> torch.Tensor:
+        sums = of_result.float() if of_result.element_size() == 2 else of_result
+        for number, axis in enumerate(range(-1, -rank - 1, -1)):
+            extent = x.shape[axis]
+            source = torch.arange(of_result.shape[axis], device=x.device)[:, None] - padding[2 * number]
+            is_source = source.clamp(0, extent - 1) == torch.arange(extent, device=x.device)
+            sums = torch.matmul(sums.transpose(axis, -1), is_source.to(sums.dtype)).transpose(axis, -1)
+        return sums.to(x.dtype)
+
+    return gradient
+
+
 # Names of ops, and functions of their arguments that return the same.
 _OPS: dict[str, Callable[..., Any]] = {
     "convolution_backward": _of_convolution,
     "_scaled_dot_product_flash_attention_for_cpu_backward": _of_attention,
     "upsample_bilinear2d_backward": _of_bilinear,
+    **{f"replication_pad{rank}d_backward": _of_replication(rank) for rank in (1, 2, 3)},
     **{f"upsample_nearest{rank}d_backward": _of_nearest(rank, is_exact=False) for rank in (1, 2, 3)},
     **{f"_upsample_nearest_exact{rank}d_backward": _of_nearest(rank, is_exact=True) for rank in (1, 2, 3)},
 }

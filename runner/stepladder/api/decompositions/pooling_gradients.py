@@ -138,23 +138,39 @@ def _whole_windows(of_result: torch.Tensor, x: torch.Tensor, rank: int) -> list[
     return None if any(extent % size for extent, size in pairs) else [extent // size for extent, size in pairs]
 
 
+def _shares(count: int, extent: int, device: torch.device) -> torch.Tensor:
+    """Returns the shares of elements in the means of windows, (count, extent): windows of unlike sizes, some of which
+    overlap, where the count does not divide the extent."""
+    number = torch.arange(count, device=device)[:, None]
+    first, last = number * extent // count, -(-(number + 1) * extent // count)
+    place = torch.arange(extent, device=device)
+    return ((place >= first) & (place < last)).float() / (last - first)
+
+
 def _of_adaptive_mean(rank: int) -> Callable[..., Any]:
-    """Returns the gradient of the pooling of means to given extents, which divide those of the image."""
+    """Returns the gradient of the pooling of means to given extents."""
 
     def gradient(of_result: torch.Tensor, x: torch.Tensor) -> Any:  # noqa: ANN401
         size = _whole_windows(of_result, x, rank)
-        return NotImplemented if size is None else _of_mean(rank)(of_result, x, size, size, (0,), False, True, None)
+        if size is not None:
+            return _of_mean(rank)(of_result, x, size, size, (0,), False, True, None)
+        sums = of_result.float() if of_result.element_size() == 2 else of_result
+        for axis in range(-rank, 0):
+            shares = _shares(of_result.shape[axis], x.shape[axis], x.device).to(sums.dtype)
+            sums = torch.matmul(sums.transpose(axis, -1), shares).transpose(axis, -1)
+        return sums.to(x.dtype)
 
     return gradient
 
 
 def _of_adaptive_maximum(rank: int) -> Callable[..., Any]:
-    """Returns the gradient of the pooling of the largest values to given extents, which divide those of the image."""
+    """Returns the gradient of the pooling of the largest values to given extents."""
 
     def gradient(of_result: torch.Tensor, x: torch.Tensor, indices: torch.Tensor) -> Any:  # noqa: ANN401
         size = _whole_windows(of_result, x, rank)
-        if size is None:
-            return NotImplemented
+        if size is None:  # windows of unlike sizes, some of which overlap
+            zeros = x.new_zeros(x.shape).flatten(-rank)
+            return zeros.scatter_add(-1, indices.flatten(-rank), of_result.flatten(-rank)).reshape(x.shape)
         return _of_maximum(rank)(of_result, x, size, size, (0,), (1,), False, indices)
 
     return gradient

@@ -184,9 +184,35 @@ def _masked_scatter(x: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -
     return torch.where(mask, elements, x)
 
 
+def _diagonal_scatter(x: torch.Tensor, source: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:  # noqa: ANN401
+    """Returns a tensor with a diagonal replaced."""
+    matrices = x.movedim((dim1, dim2), (-2, -1))
+    rows, columns = (torch.arange(extent, device=x.device) for extent in matrices.shape[-2:])
+    place = (rows + min(offset, 0)).clamp(0, source.shape[-1] - 1)
+    of_rows = source.index_select(-1, place).unsqueeze(-1)
+    return torch.where(rows[:, None] + offset == columns, of_rows, matrices).movedim((-2, -1), (dim1, dim2))
+
+
+def _as_strided_scatter(
+    x: torch.Tensor, source: torch.Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Any:  # noqa: ANN401
+    """Returns a tensor whose elements at places in its memory are replaced."""
+    if not x.is_contiguous():
+        return NotImplemented
+    places: Any = (storage_offset or 0) - (0 if storage_offset is None else x.storage_offset())
+    for axis, (extent, step) in enumerate(zip(size, stride)):
+        along = torch.arange(extent, device=x.device) * step
+        places = places + along.reshape(extent, *([1] * (len(size) - axis - 1)))
+    if not size:
+        places = torch.full((1,), places, device=x.device)
+    return x.flatten().scatter(0, places.flatten(), source.flatten()).reshape(x.shape)
+
+
 _aten = torch.ops.aten
 # Ops, and functions of their arguments that return the same.
 TABLE: dict[Any, Callable[..., Any]] = {
+    _aten.as_strided_scatter.default: _as_strided_scatter,
+    _aten.diagonal_scatter.default: _diagonal_scatter,
     _aten.index_put.default: _index_put,
     _aten.index_reduce.default: _index_reduce,
     _aten.masked_scatter.default: _masked_scatter,

@@ -17,6 +17,7 @@ from stepladder.payload.arguments import ALIAS
 from stepladder.payload.stablehlo import (
     algorithms,
     control_flow,
+    empty_tensors,
     functions,
     orders,
     powers,
@@ -134,7 +135,7 @@ def _rewrite(module: ir.Module) -> None:
         for result, operand in zip(op.results, op.operands):
             result.replace_all_uses_with(operand)
         op.erase()
-    _drop_empty(module)
+    empty_tensors.drop(module)
     torch_ops.rewrite(module)
     algorithms.rewrite(module)
     reductions.rewrite_unsigned_places(module)
@@ -209,35 +210,6 @@ def _donated(op: ir.Operation) -> ir.ArrayAttr | None:
     if not any(ALIAS in mark for mark in marks):
         return None
     return ir.ArrayAttr.get([ir.DictAttr.get({ALIAS: mark[ALIAS]} if ALIAS in mark else {}) for mark in marks])
-
-
-def _drop_empty(module: ir.Module) -> None:
-    """Takes tensors without elements out of concatenations, and erases what makes them: upstream's lowering refuses
-    slices of no elements at the end of a tensor, which JAX writes for `lax.associative_scan`."""
-    for op in walk(module, "stablehlo.concatenate"):
-        parts = [operand for operand in op.operands if not _is_empty(operand.type)]
-        if parts and len(parts) < len(op.operands):
-            with ir.InsertionPoint(op), op.location:
-                made = ir.Operation.create(
-                    op.name,
-                    results=[op.results[0].type],
-                    operands=parts,
-                    attributes={"dimension": op.attributes["dimension"]},
-                )
-            op.results[0].replace_all_uses_with(made.results[0])
-            op.erase()
-    for op in reversed(list(walk(module))):
-        types = [item.type for item in op.results]
-        if op.name.startswith("stablehlo.") and types and all(map(_is_empty, types)) and not _is_used(op):
-            op.erase()
-
-
-def _is_empty(type_: ir.Type) -> bool:
-    return isinstance(type_, ir.RankedTensorType) and 0 in type_.shape
-
-
-def _is_used(op: ir.Operation) -> bool:
-    return any(True for item in op.results for _ in item.uses)
 
 
 def _concatenate(module: ir.Module) -> None:
