@@ -17,7 +17,7 @@ from stepladder.extension.lib.arithmetic import apply, equal, index, integer, ti
 from stepladder.extension.lib.control_flow import body_of, create_if
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.epilogues.epilogue import PAIR
-from stepladder.extension.lib.memory import create_global, load_vector, subview, transpose
+from stepladder.extension.lib.memory import create_global, load_vector, subview
 from stepladder.extension.lib.tile_grid import (
     PORTABLE_CLUSTER_SIZE,
     batch_id,
@@ -26,6 +26,7 @@ from stepladder.extension.lib.tile_grid import (
     grid_of_tiles,
     tile_ids,
 )
+from stepladder.extension.lib.transposes import transpose
 from stepladder.mlir import types
 from stepladder.mlir.bindings import gpu, ir, memref, nvvm
 from stepladder.mlir.linalg_ops import create_named_op

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from stepladder.extension.lib import fragment_order, launches, memory, register_order, vectors
+from stepladder.extension.lib import fragment_order, launches, memory, register_order, transposes, vectors
 from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import create_if_below
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
@@ -58,7 +58,7 @@ def _store_row_major(epilogue: Epilogue) -> None:
     first_row = arith.addi(epilogue.first_row(), thread_row())
     first_column = thread_column()
     tiles = [epilogue.c_tile] if epilogue.elementwise is None else epilogue.elementwise.outputs
-    sources = {tile: source for tile in tiles if (source := memory.source_of_transpose(tile)) is not None}
+    sources = {tile: source for tile in tiles if (source := transposes.source_of_transpose(tile)) is not None}
     column_of = [arith.addi(first_column, index(MATRIX * matrix)) for matrix in range(columns // MATRIX)]
     for block in range(rows // MMA_ROWS):
         for half in (0, 1):

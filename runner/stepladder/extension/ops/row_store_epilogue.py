@@ -1,6 +1,6 @@
 """`tc.row_store_epilogue`: stores the accumulators to C by whole rows, through shared memory."""
 
-from stepladder.extension.lib import launches, memory
+from stepladder.extension.lib import launches, transposes
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.epilogues import warpgroup_reductions
 from stepladder.extension.lib.epilogues.epilogue import find_epilogues
@@ -37,7 +37,7 @@ def row_store_epilogue(payload: ir.Operation, op: RowStoreEpilogue, rewriter: Re
     """Rewrites the epilogues of the one launch below `payload`; see the op."""
     launch = launches.find_launch(payload)
     for epilogue in find_epilogues(launch):
-        if memory.is_transposed(epilogue.c_tile) or epilogue.consumer.name == "linalg.transpose":
+        if transposes.is_transposed(epilogue.c_tile) or epilogue.consumer.name == "linalg.transpose":
             raise Refusal(epilogue.consumer, "rows are stored to a C that is not transposed")
         stores = RowStores(epilogue, launch, op.lines.value, op.warpgroups.value)
         with ir.InsertionPoint(epilogue.consumer), epilogue.consumer.location:

@@ -1,6 +1,6 @@
 """`tc.split_a_into_tf32`: multiplies tiles of f32 by warpgroup MMAs of two parts of tf32, those of A in registers."""
 
-from stepladder.extension.lib import launches, memory, tma, vectors, warpgroup_ops
+from stepladder.extension.lib import launches, tma, transposes, vectors, warpgroup_ops
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.mixed_radix import Index
 from stepladder.extension.lib.register_stages import (
@@ -47,7 +47,7 @@ def _source_of(operand: StagedOperand) -> Source:
     if copy is not None:
         # The views of a copy are created before it.
         with ir.InsertionPoint(copy), copy.location:
-            original = memory.source_of_transpose(copy.operands[0])
+            original = transposes.source_of_transpose(copy.operands[0])
         if original is not None and _is_loadable(copy, original):
             buffer, along_k = original, False
     is_batch = ir.MemRefType(buffer.type).rank > 2

@@ -2,7 +2,7 @@
 
 import math
 
-from stepladder.extension.lib import launches, memory, tma, warpgroup_ops
+from stepladder.extension.lib import launches, memory, tma, transposes, warpgroup_ops
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.register_stages import PREFETCH, erase_unused, stage_of
@@ -175,7 +175,7 @@ def split_b_in_shared_memory(payload: ir.Operation, op: SplitBInSharedMemory, re
     mma = _the_mma(launch)
     parts = _Parts(launch, mma)
     _erase_loads(launch, parts.descriptors[1], rewriter)
-    original = memory.source_of_transpose(parts.source)
+    original = transposes.source_of_transpose(parts.source)
     tile = None
     if original is None:
         parts.load_k_major(mma)

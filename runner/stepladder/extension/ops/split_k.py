@@ -2,7 +2,7 @@
 
 from contextlib import nullcontext
 
-from stepladder.extension.lib import launches, memory, threads
+from stepladder.extension.lib import launches, memory, threads, transposes
 from stepladder.extension.lib.arithmetic import apply
 from stepladder.extension.lib.control_flow import bounds_over_k, create_if, create_if_below, enclosing_loops
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
@@ -79,7 +79,7 @@ def split_k(payload: ir.Operation, op: SplitK, rewriter: Rewriter) -> None:
     if columns % WIDTH:
         raise Refusal(matmul, f"rows of a tile of {rows} x {columns} are not a multiple of {WIDTH} elements")
 
-    is_transposed = memory.is_transposed(_c_tile(_writer_of_c(accumulator)))
+    is_transposed = transposes.is_transposed(_c_tile(_writer_of_c(accumulator)))
     workspace: Workspace = _WORKSPACES[op.workspace.value](launch, splits, thread_count, rewriter, is_transposed)
     # The reduction uses all threads that the mapping to warpgroups will launch.
     launches.set_launch_sizes(workspace.launch, launches.BLOCK, [thread_count, 1, 1])
@@ -152,7 +152,7 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
         workspace.store(accumulator)
         rows_of_c, columns_of_c = extents_of(c_tile, (rows, columns))
         tiles = [c_tile] if elementwise is None else elementwise.outputs
-        sources = [source for tile in tiles if (source := memory.source_of_transpose(tile)) is not None]
+        sources = [source for tile in tiles if (source := transposes.source_of_transpose(tile)) is not None]
         by_elements, along_row = bool(sources), not sources or workspace.transposed
         if sources and workspace.transposed:
             rows_of_c, columns_of_c = columns_of_c, rows_of_c

@@ -2,7 +2,7 @@
 
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.extension.lib.epilogues.elementwise import is_elementwise
-from stepladder.extension.lib.memory import transpose
+from stepladder.extension.lib.transposes import transpose
 from stepladder.mlir.bindings import bufferization, ir
 from stepladder.mlir.linalg_ops import indexing_maps, product_name, with_swapped_loops
 from stepladder.mlir.traverse import attributes_of, defining_op, producer, walk

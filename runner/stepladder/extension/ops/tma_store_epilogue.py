@@ -1,6 +1,6 @@
 """`tc.tma_store_epilogue`: stores the accumulators to C through shared memory, by TMA."""
 
-from stepladder.extension.lib import launches, memory
+from stepladder.extension.lib import launches, transposes
 from stepladder.extension.lib.control_flow import enclosing_loops
 from stepladder.extension.lib.dialect import Handle, Rewriter, Tc, transform_op
 from stepladder.extension.lib.epilogues import warpgroup_reductions
@@ -53,7 +53,7 @@ def tma_store_epilogue(payload: ir.Operation, op: TmaStoreEpilogue, rewriter: Re
     launch = launches.find_launch(payload)
     for epilogue in find_epilogues(launch):
         outputs = [0] if epilogue.elementwise is None else epilogue.elementwise.stored
-        kind = TransposedBoxStore if memory.is_transposed(epilogue.c_tile) else BoxStore
+        kind = TransposedBoxStore if transposes.is_transposed(epilogue.c_tile) else BoxStore
         # C last: the other results may be computed from what it held.
         stores = [
             kind(epilogue, launch, op.stages.value, op.warpgroups.value, op.group.value, result)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from stepladder.extension.lib import memory, threads, vectors
+from stepladder.extension.lib import memory, threads, transposes, vectors
 from stepladder.extension.lib.arithmetic import apply, index
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.epilogues.elementwise import Elementwise, Position, computes, is_elementwise
@@ -202,7 +202,7 @@ class ComputedFragment:
     ) -> None:
         self.fragment, self.epilogue, self.result, self.operands_of_pair = fragment, epilogue, result, operands_of_pair
         self.extents = extents_of(epilogue.c_tile, epilogue.tile_shape)
-        self.has_odd_rows = memory.has_odd_rows(epilogue.c_tile)
+        self.has_odd_rows = transposes.has_odd_rows(epilogue.c_tile)
         self.first_row = arith.addi(epilogue.first_row(), thread_row())
         self.first_column = thread_column()
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from stepladder.extension.lib import memory, threads, tma, vectors
+from stepladder.extension.lib import threads, tma, transposes, vectors
 from stepladder.extension.lib.arithmetic import apply, index, times
 from stepladder.extension.lib.dialect import Refusal
 from stepladder.extension.lib.epilogues.box_stores import BoxStore, Part
@@ -64,7 +64,7 @@ class TransposedBoxStore(BoxStore):
     def copy_operand(self) -> None:
         """Creates copies of a matrix as `BoxStore` does, of 16-bit elements; others are read in another order than
         threads write transposed boxes."""
-        if self.bytes == 2 and not memory.has_odd_rows(self.epilogue.c_tile):
+        if self.bytes == 2 and not transposes.has_odd_rows(self.epilogue.c_tile):
             super().copy_operand()
 
     def _operand_boxes(self) -> Boxes:
@@ -79,7 +79,7 @@ class TransposedBoxStore(BoxStore):
 
     def _tile(self) -> ir.Value:
         """Returns the view of C that the block writes."""
-        tile = memory.source_of_transpose(self.c_tile)
+        tile = transposes.source_of_transpose(self.c_tile)
         assert tile is not None
         return tile
 
