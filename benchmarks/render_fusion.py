@@ -28,6 +28,8 @@ _COMPARED = {
     "drawn_forms_requests": "the term for requests to L2, for batches and misaligned rows",
     "drawn_forms_stores": "the terms for crowded tiles and for stores of a large C",
     "drawn_forms_tall": "the same, for many rows or columns, or a C larger than L2, and a short k",
+    "drawn_forms_swapped": "swapped operands of batches",
+    "drawn_forms_few_rows": "the same, of 2 to 48 rows, and the margin for two blocks per multiprocessor",
     "h100/drawn_forms_requests": "the term for requests to L2, for batches and misaligned rows",
 }
 
