@@ -139,8 +139,8 @@ def offsets_of(view: ir.Operation) -> list[ir.Value]:
 
 
 def begins_at_multiple(view: ir.Value, count: int) -> bool:
-    """Returns whether a view of a tile begins at a multiple of `count` elements of its buffer, as far as its matrix
-    decides: of a batch, each must begin at one. A tile begins at multiples of its rows and columns.
+    """Returns whether the matrix that a tile is a view of begins at a multiple of `count` elements of its buffer; of a
+    batch, whether every matrix does. The tile begins at multiples of its rows and columns in the matrix.
 
     Args:
         view: a buffer, or a view of one.

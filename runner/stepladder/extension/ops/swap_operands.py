@@ -140,8 +140,8 @@ class _Transposer:
         *,
         name: str = "",
     ) -> ir.Operation:
-        """Returns an op like another one on other operands, to which the region of that one is moved; `name` is its
-        own where it has another one."""
+        """Returns an op like another one on other operands, to which the region of that one is moved; it has the same
+        name unless `name` is given."""
         new_op = ir.Operation.create(
             name or op.name,
             results=[_transposed_type(result.type) for result in op.results],
