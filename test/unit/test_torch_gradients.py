@@ -91,6 +91,18 @@ def test_gradients_of_layers(torch: ModuleType, name: str) -> None:
     _check(torch, layer, [*inputs, torch.randn_like(result)], min(len(inputs), 3))
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [LAYERS["nearest"][0], LAYERS["replicated"][0], POOLINGS["mean_to_unlike_windows"]],
+    ids=["nearest", "replicated", "mean"],
+)
+def test_an_infinite_gradient_stays_where_it_is(torch: ModuleType, layer: Layer) -> None:
+    x = torch.randn(1, 2, 4, 6, dtype=torch.float64)
+    of_result = torch.randn_like(layer(torch.nn.functional, x))
+    of_result[0, 1, 1, 1] = torch.inf
+    _check(torch, layer, [x, of_result], 1)
+
+
 @pytest.mark.parametrize("is_bidirectional", [False, True])
 def test_gradients_of_an_lstm(torch: ModuleType, is_bidirectional: bool) -> None:
     from torch.fx.experimental.proxy_tensor import make_fx  # pyright: ignore[reportMissingImports]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
+from stepladder.api.decompositions.axis_sums import summed_along, widened
 from stepladder.api.decompositions.convolutions import convolution, patches_of
 
 
@@ -114,7 +115,7 @@ def _of_bilinear(
     scales_w: float | None = None,
 ) -> torch.Tensor:
     """Returns the gradient of a bilinear resizing; arguments as of `aten.upsample_bilinear2d_backward`."""
-    like = of_result.float() if of_result.element_size() == 2 else of_result
+    like = widened(of_result)
     rows, columns = (
         _resizing(count, extent, align_corners, scale, like)
         for count, extent, scale in zip(output_size, input_size[-2:], (scales_h, scales_w))
@@ -141,12 +142,8 @@ def _of_nearest(rank: int, *, is_exact: bool) -> Callable[..., Any]:
     def of_nearest(
         of_result: torch.Tensor, output_size: Sequence[int], input_size: Sequence[int], *scales: float | None
     ) -> torch.Tensor:
-        sums = of_result.float() if of_result.element_size() == 2 else of_result
-        for axis in range(-rank, 0):
-            extent, scale = input_size[axis], scales[axis] if scales else None
-            is_source = _nearest(output_size[axis], extent, scale, sums.device, is_exact=is_exact)
-            sums = torch.matmul(sums.transpose(axis, -1), is_source.to(sums.dtype)).transpose(axis, -1)
-        return sums.to(of_result.dtype)
+        axes = zip(output_size, input_size[-rank:], scales or (None,) * rank)
+        return summed_along(of_result, [_nearest(*axis, of_result.device, is_exact=is_exact) for axis in axes])
 
     return of_nearest
 
@@ -155,13 +152,12 @@ def _of_replication(rank: int) -> Callable[..., Any]:
     """Returns the gradient of a padding by copies of the elements at the edges: sums of those of all copies."""
 
     def gradient(of_result: torch.Tensor, x: torch.Tensor, padding: Sequence[int]) -> torch.Tensor:
-        sums = of_result.float() if of_result.element_size() == 2 else of_result
-        for number, axis in enumerate(range(-1, -rank - 1, -1)):
-            extent = x.shape[axis]
-            source = torch.arange(of_result.shape[axis], device=x.device)[:, None] - padding[2 * number]
-            is_source = source.clamp(0, extent - 1) == torch.arange(extent, device=x.device)
-            sums = torch.matmul(sums.transpose(axis, -1), is_source.to(sums.dtype)).transpose(axis, -1)
-        return sums.to(x.dtype)
+        masks = []
+        for axis in range(-rank, 0):  # the padding of the last axis comes first
+            count, extent, before = of_result.shape[axis], x.shape[axis], padding[-2 * axis - 2]
+            source = (torch.arange(count, device=x.device)[:, None] - before).clamp(0, extent - 1)
+            masks.append(source == torch.arange(extent, device=x.device))
+        return summed_along(of_result, masks)
 
     return gradient
 

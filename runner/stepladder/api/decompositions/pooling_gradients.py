@@ -10,6 +10,7 @@ from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
+from stepladder.api.decompositions.axis_sums import summed_along, widened
 from stepladder.api.decompositions.pooling import Axis, axes_of, window_counts
 
 
@@ -138,13 +139,13 @@ def _whole_windows(of_result: torch.Tensor, x: torch.Tensor, rank: int) -> list[
     return None if any(extent % size for extent, size in pairs) else [extent // size for extent, size in pairs]
 
 
-def _shares(count: int, extent: int, device: torch.device) -> torch.Tensor:
-    """Returns the shares of elements in the means of windows, (count, extent): windows of unlike sizes, some of which
-    overlap, where the count does not divide the extent."""
+def _windows(count: int, extent: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns which elements windows have, (count, extent), and the sizes of windows, (count, 1): unlike ones, some of
+    which overlap, where the count does not divide the extent."""
     number = torch.arange(count, device=device)[:, None]
     first, last = number * extent // count, -(-(number + 1) * extent // count)
     place = torch.arange(extent, device=device)
-    return ((place >= first) & (place < last)).float() / (last - first)
+    return (place >= first) & (place < last), last - first
 
 
 def _of_adaptive_mean(rank: int) -> Callable[..., Any]:
@@ -154,11 +155,12 @@ def _of_adaptive_mean(rank: int) -> Callable[..., Any]:
         size = _whole_windows(of_result, x, rank)
         if size is not None:
             return _of_mean(rank)(of_result, x, size, size, (0,), False, True, None)
-        sums = of_result.float() if of_result.element_size() == 2 else of_result
+        terms, masks = widened(of_result), []
         for axis in range(-rank, 0):
-            shares = _shares(of_result.shape[axis], x.shape[axis], x.device).to(sums.dtype)
-            sums = torch.matmul(sums.transpose(axis, -1), shares).transpose(axis, -1)
-        return sums.to(x.dtype)
+            has_element, sizes = _windows(of_result.shape[axis], x.shape[axis], x.device)
+            terms = terms / sizes.reshape(-1, *[1] * (-axis - 1))
+            masks.append(has_element)
+        return summed_along(terms, masks).to(x.dtype)
 
     return gradient
 

@@ -1,4 +1,4 @@
-"""Parts of a function on which no result depends: operands that bodies do not use, and ops whose results nobody reads.
+"""Dead code of a function: operands that bodies do not use, and ops whose results have no users.
 
 A body such as `x - x` of integers folds to a constant, and a choice between two equal values to this value. The operand
 is then removed, so that the epilogue does not read it; if it was the product, the function may have no product left.
