@@ -172,10 +172,13 @@ def check_recognized(text: str, products: set[str], rank: int) -> None:
         inputs = integers(before, 3)
         wanted = before.run(inputs)
         shapes = [type_.shape for type_ in after.function.argument_types]
-        given = [*inputs, *(np.zeros(shapes[-1], result.dtype) for result in wanted.results)]
+        given = [*inputs, *(np.zeros(result.shape, result.dtype) for result in wanted.results)]
         found = after.run([array.reshape(shape) for array, shape in zip(given, shapes)])
-    results = wanted.results or [wanted.arguments[-1]]
-    np.testing.assert_array_equal(found.arguments[-1], results[0])
+    buffers = [(array, result) for array, result in zip(found.arguments, wanted.arguments) if result is not None]
+    last = found.arguments[len(found.arguments) - len(wanted.results) :]
+    assert buffers or wanted.results
+    for array, result in [*buffers, *zip(last, wanted.results, strict=True)]:
+        np.testing.assert_array_equal(array, result.reshape(array.shape))
 
 
 @pytest.mark.parametrize("name", CONSUMED)

@@ -284,3 +284,83 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> tensor<64x128xf16
   } -> tensor<64x128xf16>
   return %q : tensor<64x128xf16>
 }
+
+// -----
+
+// the sums of a linear layer, and their activation
+func.func @f(%A: tensor<64x96xf16>, %W: tensor<128x96xf16>, %b: tensor<128xf16>) -> (tensor<4x16x128xf32>, tensor<64x128xf16>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %p = linalg.contract indexing_maps = [
+      affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%A, %W : tensor<64x96xf16>, tensor<128x96xf16>) outs(%start : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %s = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%p, %b : tensor<64x128xf32>, tensor<128xf16>) outs(%empty : tensor<64x128xf32>) {
+  ^bb0(%x: f32, %y: f16, %z: f32):
+    %w = arith.extf %y : f16 to f32
+    %t = arith.addf %x, %w : f32
+    linalg.yield %t : f32
+  } -> tensor<64x128xf32>
+  %h = tensor.empty() : tensor<64x128xf16>
+  %q = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%s : tensor<64x128xf32>) outs(%h : tensor<64x128xf16>) {
+  ^bb0(%x: f32, %y: f16):
+    %m = arith.maximumf %x, %zero : f32
+    %t = arith.truncf %m : f32 to f16
+    linalg.yield %t : f16
+  } -> tensor<64x128xf16>
+  %shaped = tensor.expand_shape %s [[0, 1], [2]] output_shape [4, 16, 128] : tensor<64x128xf32> into tensor<4x16x128xf32>
+  return %shaped, %q : tensor<4x16x128xf32>, tensor<64x128xf16>
+}
+
+// -----
+
+// C is the second buffer that is written, since the sums begin from it
+func.func @f(%A: memref<96x64xf16>, %B: memref<96x128xf16>, %D: memref<64x128xf16>, %C: memref<64x128xf32>) {
+  linalg.contract indexing_maps = [
+      affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%A, %B : memref<96x64xf16>, memref<96x128xf16>) outs(%C : memref<64x128xf32>)
+  linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%C : memref<64x128xf32>) outs(%D : memref<64x128xf16>) {
+  ^bb0(%x: f32, %y: f16):
+    %t = arith.truncf %x : f32 to f16
+    linalg.yield %t : f16
+  }
+  return
+}
+
+// -----
+
+// C as it was, in the second result alone
+func.func @f(%A: tensor<64x96xf16>, %W: tensor<128x96xf16>, %C: memref<64x128xf32>, %D: memref<64x128xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %old = bufferization.to_tensor %C restrict writable : memref<64x128xf32> to tensor<64x128xf32>
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %p = linalg.contract indexing_maps = [
+      affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%A, %W : tensor<64x96xf16>, tensor<128x96xf16>) outs(%start : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %r = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<64x128xf32>) outs(%empty : tensor<64x128xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %t = arith.maximumf %x, %zero : f32
+    linalg.yield %t : f32
+  } -> tensor<64x128xf32>
+  %q = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%p, %old : tensor<64x128xf32>, tensor<64x128xf32>) outs(%empty : tensor<64x128xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %t = arith.subf %y, %x : f32
+    linalg.yield %t : f32
+  } -> tensor<64x128xf32>
+  bufferization.materialize_in_destination %r in restrict writable %C : (tensor<64x128xf32>, memref<64x128xf32>) -> ()
+  bufferization.materialize_in_destination %q in restrict writable %D : (tensor<64x128xf32>, memref<64x128xf32>) -> ()
+  return
+}

@@ -455,7 +455,7 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> (tensor<64x128xf3
     %s = arith.addf %z, %w : f32
     linalg.yield %s : f32
   } -> tensor<64x128xf32>
-  // refused: the function returns 2 values
+  // refused: a value is stored or returned twice; each result must be a different value
   return %p, %p : tensor<64x128xf32>, tensor<64x128xf32>
 }
 
@@ -592,4 +592,67 @@ func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x64xf16>) -> tensor<64x64xf32> 
   } -> tensor<64x64xf32>
   // refused: the result is a part of the product, or repeats it
   return %q : tensor<64x64xf32>
+}
+
+// -----
+
+// the sums, and their rounding in another order
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<96x128xf16>) -> (tensor<64x128xf32>, tensor<128x64xf16>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %p = linalg.contract indexing_maps = [
+      affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%A, %B : tensor<64x96xf16>, tensor<96x128xf16>) outs(%start : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %e = tensor.empty() : tensor<128x64xf16>
+  %q = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<64x128xf32>) outs(%e : tensor<128x64xf16>) {
+  ^bb0(%x: f32, %y: f16):
+    %t = arith.truncf %x : f32 to f16
+    linalg.yield %t : f16
+  } -> tensor<128x64xf16>
+  // refused: a second result whose dimensions are in another order than those of the first
+  return %p, %q : tensor<64x128xf32>, tensor<128x64xf16>
+}
+
+// -----
+
+// two results whose buffers are read
+func.func @f(%A: memref<64x96xf16>, %B: memref<128x96xf16>, %C: memref<64x128xf32>, %D: memref<64x128xf32>) {
+  linalg.contract indexing_maps = [
+      affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%A, %B : memref<64x96xf16>, memref<128x96xf16>) outs(%C : memref<64x128xf32>)
+  // refused: a second result, argument 3, that is also read
+  linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%C : memref<64x128xf32>) outs(%D : memref<64x128xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %t = arith.addf %x, %y : f32
+    linalg.yield %t : f32
+  }
+  return
+}
+
+// -----
+
+// a result that is returned, and one that is written
+func.func @f(%A: tensor<64x96xf16>, %W: tensor<128x96xf16>, %D: memref<64x128xf16>) -> tensor<64x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %p = linalg.contract indexing_maps = [
+      affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%A, %W : tensor<64x96xf16>, tensor<128x96xf16>) outs(%start : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %e = tensor.empty() : tensor<64x128xf16>
+  %q = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<64x128xf32>) outs(%e : tensor<64x128xf16>) {
+  ^bb0(%x: f32, %y: f16):
+    %t = arith.truncf %x : f32 to f16
+    linalg.yield %t : f16
+  } -> tensor<64x128xf16>
+  bufferization.materialize_in_destination %q in restrict writable %D : (tensor<64x128xf16>, memref<64x128xf16>) -> ()
+  // refused: results are returned as well as written to buffers; accepted: one of the two
+  return %p : tensor<64x128xf32>
 }

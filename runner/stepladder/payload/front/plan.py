@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import permutations
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
+from stepladder.payload.front.destinations import Destination, destinations_of
 from stepladder.payload.front.digits import Digit, extent, flat
 from stepladder.payload.front.dimensions import Dimensions, dimensions_of, interleaved
-from stepladder.payload.front.planned import Elementwise, Input, Layout, Matrix, Plan, Read
+from stepladder.payload.front.planned import Elementwise, Input, Layout, Matrix, Plan, Read, Stored
 from stepladder.payload.front.trace import ACCEPTED, Consumer, Contraction, Trace
 from stepladder.payload.front.views import Origin, View, whole_of
 from stepladder.payload.refusal import refuse
@@ -30,7 +31,7 @@ def make_plan(trace: Trace) -> Plan:
 
     Raises:
         StepladderError: no contraction; operands that are no arguments; dimensions that do not collapse to m, n and k;
-            a result that goes nowhere, or to several destinations.
+            a result that goes nowhere, or whose order differs from that of another.
     """
     contraction = trace.contraction
     if contraction is None and trace.reduction is not None:
@@ -42,7 +43,7 @@ def make_plan(trace: Trace) -> Plan:
         )
     if contraction is None:
         raise refuse(trace.function, "the function has no contraction: no linalg op that multiplies and adds", ACCEPTED)
-    result, number, c_order = _destination(trace)
+    destinations = destinations_of(trace)
     for name, view in (("A", contraction.a), ("B", contraction.b)):
         _check_operand(name, view, contraction.op)
     if contraction.start.origin not in (Origin.ARGUMENT, Origin.ZEROS):
@@ -51,48 +52,7 @@ def make_plan(trace: Trace) -> Plan:
             f"the initial value of {contraction.op.name} is {contraction.start.origin.value}",
             "accepted initial values: a linalg.fill with 0 (C = AB), C itself (C = AB + C)",
         )
-    return _matmul(trace, contraction, result, number, c_order)
-
-
-def _destination(trace: Trace) -> tuple[View, int, list[Digit]]:
-    """Returns the product as it is stored, the index of the argument that it is stored in, and the digits of that."""
-    arguments = list(trace.function.regions[0].blocks[0].arguments)
-    results = []
-    for number, op in trace.written.items():
-        content, home = trace.contents[number], trace.home(number)
-        assert home.place is not None  # an argument, or a part of one
-        number = home.place.argument
-        if content.origin is not Origin.PRODUCT:
-            raise refuse(
-                op, f"{op.name} writes {content.origin.value} to argument {number}, which a pipeline would drop"
-            )
-        results.append((replace(content, window=home.window), op, number, flat(home.storage)))
-    if trace.result is not None:
-        view, op = trace.result
-        if view.origin is not Origin.PRODUCT:
-            raise refuse(op, f"{op.name} reads {view.origin.value}; it must read the result of the contraction")
-        number = len(arguments) if view.place is None else view.place.argument
-        if number < len(arguments) and isinstance(arguments[number].type, ir.MemRefType):
-            raise refuse(
-                op,
-                f"the result is initialized from argument {number}, a buffer, and returned as a tensor",
-                "accepted: bufferization.materialize_in_destination to the buffer",
-            )
-        results.append((view, op, number, view.digits()))
-    if len(results) != 1:
-        op = results[1][1] if results else trace.function
-        raise refuse(op, "a second result; accepted: one" if results else "the result is unused")
-    view, op, number, order = results[0]
-    place = view.place
-    if place is not None and (place.argument != number or flat(place.storage) != order):
-        raise refuse(
-            op,
-            f"the result is initialized from argument {place.argument} and written elsewhere, or in another order; "
-            "both must be C",
-        )
-    if sorted(map(id, order)) != sorted(map(id, view.digits())) or len(set(map(id, order))) != len(order):
-        raise refuse(op, "the result is a part of the product, or repeats it", ACCEPTED)
-    return view, number, order
+    return _matmul(trace, contraction, destinations)
 
 
 def _check_operand(name: str, view: View, op: ir.Operation) -> None:
@@ -105,8 +65,9 @@ def _check_operand(name: str, view: View, op: ir.Operation) -> None:
         )
 
 
-def _matmul(trace: Trace, contraction: Contraction, result: View, number: int, c_order: list[Digit]) -> Plan:
-    """Returns the plan of a contraction whose result is stored in an argument, in the order of given digits."""
+def _matmul(trace: Trace, contraction: Contraction, destinations: list[Destination]) -> Plan:
+    """Returns the plan of a contraction whose results are stored in arguments, C first."""
+    result, number, c_order = destinations[0].view, destinations[0].number, destinations[0].order
     dimensions = dimensions_of(contraction, c_order)
     groups = dimensions.of_c
     part = None
@@ -115,6 +76,7 @@ def _matmul(trace: Trace, contraction: Contraction, result: View, number: int, c
         if part is None:
             raise interleaved(contraction, "C", None, c_order, dimensions)
     c = Matrix(number, result.element, part=part or _layout(contraction.op, "C", result, groups))
+    others = tuple(_other(destination, groups) for destination in destinations[1:])
     all_axes = tuple(range(len(groups)))
 
     def read(view: View, op: ir.Operation) -> Read:
@@ -133,7 +95,7 @@ def _matmul(trace: Trace, contraction: Contraction, result: View, number: int, c
                 contraction.op,
                 f"{contraction.op.name} has an initial value that is a broadcast or transposed view of an argument",
             )
-    consumers = _consumers(trace, result.stage, read)
+    consumers = _consumers(trace, [destination.view.stage for destination in destinations], read)
     _check_reads(c, contraction, start, consumers, all_axes)
     a, b = (contraction.b, contraction.a) if dimensions.swaps else (contraction.a, contraction.b)
     return Plan(
@@ -143,7 +105,8 @@ def _matmul(trace: Trace, contraction: Contraction, result: View, number: int, c
         extent(dimensions.k),
         _operand(contraction, "A", a, dimensions.m, dimensions.k, dimensions),
         _operand(contraction, "B", b, dimensions.k, dimensions.n, dimensions),
-        c,
+        Stored(c, result.stage),
+        others,
         start,
         contraction.product.stored,
         consumers,
@@ -236,8 +199,23 @@ def _behind_rows(
     return Layout(*laid_out, batch=tuple(map(extent, runs)) if len(runs) > 1 else ())
 
 
-def _consumers(trace: Trace, stage: int, read: Callable[[View, ir.Operation], Read]) -> tuple[Elementwise, ...]:
-    """Returns the elementwise ops that a stage of the product is made by, in order."""
+def _other(destination: Destination, groups: list[list[Digit]]) -> Stored:
+    """Returns a result beside C, whose dimensions are given by their digits."""
+    view = destination.view
+    if destination.order != [digit for group in groups for digit in group] or view.window is not None:
+        raise refuse(
+            destination.op,
+            "a second result whose dimensions are in another order than those of the first, or a part of a buffer",
+            "accepted: further results that are whole buffers, with the batch outermost, and then rows and columns as "
+            "those of the first",
+        )
+    return Stored(Matrix(destination.number, view.element), view.stage)
+
+
+def _consumers(
+    trace: Trace, stages: Sequence[int], read: Callable[[View, ir.Operation], Read]
+) -> tuple[Elementwise, ...]:
+    """Returns the elementwise ops that some stages of the product are made by, in order."""
 
     def planned(consumer: Consumer, view: View | None) -> Input:
         if view is None or view.origin is Origin.PRODUCT:
@@ -245,7 +223,7 @@ def _consumers(trace: Trace, stage: int, read: Callable[[View, ir.Operation], Re
         return read(view, consumer.op)
 
     by_stage: dict[int, Elementwise] = {}
-    pending = [stage]
+    pending = [*stages]
     while pending:
         number = pending.pop()
         if number == 0 or number in by_stage:

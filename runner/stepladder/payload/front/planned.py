@@ -84,13 +84,27 @@ class Elementwise:
 
 
 @dataclass(frozen=True)
+class Stored:
+    """A result that is stored.
+
+    Attributes:
+        matrix: where; a result that is returned has the number of a new argument, after those of the function.
+        stage: of the product: 0 for the sums, else that of the elementwise op that makes it.
+    """
+
+    matrix: Matrix
+    stage: int
+
+
+@dataclass(frozen=True)
 class Plan:
     """One matmul, or a batch of them, on matrices that are views of arguments.
 
     Attributes:
         batch: how many; None for one.
         m, n, k: extents.
-        a, b, c: the operands; the argument of a result that is returned has the number of one more.
+        a, b: the operands.
+        c, others: the results.
         start: what the sums begin from; None for zeros.
         acc_type: element type of the sums.
         consumers: elementwise ops on the product, in order.
@@ -103,11 +117,17 @@ class Plan:
     k: int
     a: Matrix
     b: Matrix
-    c: Matrix
+    c: Stored
+    others: tuple[Stored, ...]
     start: Read | None
     acc_type: str
     consumers: tuple[Elementwise, ...]
     location: ir.Location
+
+    @property
+    def results(self) -> tuple[Stored, ...]:
+        """All results, C first."""
+        return (self.c, *self.others)
 
     @property
     def shape(self) -> list[int]:

@@ -10,15 +10,15 @@ from stepladder.mlir.linalg_ops import create_generic
 from stepladder.mlir.types import reassociation
 from stepladder.mlir.windows import window
 from stepladder.payload.front.bodies import casts_of_one, structured
-from stepladder.payload.front.planned import Elementwise, Input, Matrix, Plan, Read
+from stepladder.payload.front.planned import Input, Matrix, Plan, Read
 from stepladder.payload.signature import result_types, set_signature
 
 
 def rewrite(function: ir.Operation, plan: Plan) -> None:
     """Replaces the body of a function by a planned matmul.
 
-    Arguments keep their indices and shapes; tensors become buffers, and a result that is returned becomes a last
-    argument. Operands are reshaped to matrices, without copies.
+    Arguments keep their indices and shapes; tensors become buffers, and results that are returned become last
+    arguments. Operands are reshaped to matrices, without copies.
 
     Args:
         function: with one block.
@@ -30,8 +30,10 @@ def rewrite(function: ir.Operation, plan: Plan) -> None:
     for argument in body.arguments:
         if isinstance(argument.type, ir.RankedTensorType):
             argument.set_type(_buffer_of(argument.type))
-    if plan.c.argument == len(body.arguments):
-        body.add_argument(_buffer_of(types[0]), function.location)
+    count = len(body.arguments)
+    for number in sorted(result.matrix.argument for result in plan.results):
+        if number >= count:
+            body.add_argument(_buffer_of(types[number - count]), function.location)
     set_signature(function, [])
     with ir.InsertionPoint(old[-1]), plan.location:
         _emit(body, plan)
@@ -59,32 +61,34 @@ def _emit(body: ir.Block, plan: Plan) -> None:
     rounded once.
     """
     acc_type = ir.Type.parse("f32" if plan.acc_type == "bf16" else plan.acc_type)
+    c = plan.c.matrix
     adds = plan.start is not None and plan.start.stored != str(acc_type)
     a = _operand(body, plan.a, plan.batch, (plan.m, plan.k))
     b = _operand(body, plan.b, plan.batch, (plan.k, plan.n))
-    buffer = _placed(body, plan.c, plan.shape)
+    buffers = [_placed(body, result.matrix, plan.shape) for result in plan.results]
     if adds or (plan.start is None and (plan.consumers or plan.acc_type == "bf16")):
         start = _empty(plan.shape, acc_type)
-    elif plan.start is not None and plan.start.argument != plan.c.argument:
+    elif plan.start is not None and plan.start.argument != c.argument:
         start = _to_tensor(_placed(body, plan.start, plan.shape), writable=True)
     else:
-        start = _destination(plan, buffer)
+        start = _destination(plan, buffers[0])
     if adds or plan.start is None:
         is_integer = isinstance(acc_type, ir.IntegerType)
         zero = ir.IntegerAttr.get(acc_type, 0) if is_integer else ir.FloatAttr.get(acc_type, 0)
         start = _structured("linalg.fill", [arith.constant(acc_type, zero), start], {})
     product = _structured(_name(plan), [a, b, start], {"indexing_maps": _maps(plan)})
-    consumers = plan.consumers
+    rounds, consumers = False, plan.consumers
     if adds or plan.acc_type == "bf16":
         # The type of the sums where the payload takes them: its own rounding, if that is next, is done here.
-        rounds = len(consumers) == 1 and casts_of_one(structured(consumers[0].op)) == ["arith.truncf"]
+        is_one = len(consumers) == 1 and not plan.others
+        rounds = is_one and casts_of_one(structured(consumers[0].op)) == ["arith.truncf"]
         element = ir.Type.parse(consumers[0].element if rounds else plan.acc_type)
-        consumers = () if rounds else consumers
-        product = _begin(body, plan, product, element, buffer if not consumers else None)
-    product = _consume(body, plan, consumers, product, buffer)
+        product = _begin(body, plan, product, element, buffers[0] if rounds or plan.c.stage == 0 else None)
+    stages = {plan.c.stage: product} if rounds else _consume(body, plan, product, buffers)
     with plan.location:
-        value = _reshaped(product, list(ir.MemRefType(buffer.type).shape))
-        bufferization.materialize_in_destination(None, value, buffer, restrict=True, writable=True)
+        for result, buffer in zip(plan.results, buffers):
+            value = _reshaped(stages[result.stage], list(ir.MemRefType(buffer.type).shape))
+            bufferization.materialize_in_destination(None, value, buffer, restrict=True, writable=True)
 
 
 def _begin(body: ir.Block, plan: Plan, product: ir.Value, element: ir.Type, buffer: ir.Value | None) -> ir.Value:
@@ -103,10 +107,10 @@ def _begin(body: ir.Block, plan: Plan, product: ir.Value, element: ir.Type, buff
     inputs = [(product, axes)]
     start_number = None
     if plan.start is not None:
-        is_output = buffer is not None and plan.start.argument == plan.c.argument
+        is_output = buffer is not None and plan.start.argument == plan.c.matrix.argument
         if not is_output:
             matrix = _placed(body, plan.start, shape)
-            inputs.append((_to_tensor(matrix, writable=plan.start.argument == plan.c.argument), axes))
+            inputs.append((_to_tensor(matrix, writable=plan.start.argument == plan.c.matrix.argument), axes))
         start_number = 1
     generic, block = _generic(inputs, output, len(shape))
     with ir.InsertionPoint(block):
@@ -119,12 +123,18 @@ def _begin(body: ir.Block, plan: Plan, product: ir.Value, element: ir.Type, buff
     return generic.results[0]
 
 
-def _consume(
-    body: ir.Block, plan: Plan, consumers: tuple[Elementwise, ...], product: ir.Value, buffer: ir.Value
-) -> ir.Value:
-    """Emits elementwise ops on the product; returns the last result."""
+def _consume(body: ir.Block, plan: Plan, product: ir.Value, buffers: list[ir.Value]) -> dict[int, ir.Value]:
+    """Emits elementwise ops on the product; returns the product at each stage.
+
+    Args:
+        body: of the function.
+        plan: whose elementwise ops are emitted.
+        product: the sums.
+        buffers: of the results.
+    """
     stages = {0: product}
     shape = plan.shape
+    buffer_of = {result.stage: buffer for result, buffer in reversed(list(zip(plan.results, buffers)))}
 
     def operand(source: Input, value: ir.Value | None, *, writable: bool = False) -> tuple[ir.Value, tuple[int, ...]]:
         if isinstance(source, int):
@@ -136,17 +146,17 @@ def _consume(
         tensor = _to_tensor(view, writable=writable)
         return _extended(tensor, source.element) if source.element != source.stored else tensor, source.axes
 
-    for item in consumers:
+    for item in plan.consumers:
         with item.op.location:
             inputs = [operand(read, value) for read, value in zip(item.inputs, item.op.operands)]
             if item.output is not None:
                 output = operand(item.output, None, writable=True)[0]
-            elif item is consumers[-1]:
-                output = _destination(plan, buffer)
+            elif item.stage in buffer_of:
+                output = _destination(plan, buffer_of[item.stage])
             else:
                 output = _empty(shape, ir.Type.parse(item.element))
             stages[item.stage] = _elementwise(item.op, inputs, output)
-    return stages[consumers[-1].stage] if consumers else product
+    return stages
 
 
 def _elementwise(op: ir.Operation, inputs: list[tuple[ir.Value, tuple[int, ...]]], output: ir.Value) -> ir.Value:

@@ -72,7 +72,7 @@ class Trace:
         contraction: once it is met.
         reduction: the first op that sums, or reduces in another way, and is no contraction.
         consumers: the elementwise ops on the product, in order.
-        result: what the function returns, and the op.
+        results: what the function returns, and the op.
         parts: parts of arguments.
     """
 
@@ -83,7 +83,7 @@ class Trace:
     contraction: Contraction | None = None
     reduction: ir.Operation | None = None
     consumers: list[Consumer] = field(default_factory=list)
-    result: tuple[View, ir.Operation] | None = None
+    results: list[tuple[View, ir.Operation]] = field(default_factory=list)
     parts: Parts = field(init=False)
 
     def __post_init__(self) -> None:
@@ -252,17 +252,10 @@ class Trace:
         self._write(op, op.operands[1], replace(target, origin=Origin.ZEROS, op=op))
 
     def _return(self, op: ir.Operation) -> None:
-        if not len(op.operands):
-            return
-        if len(op.operands) > 1 or not isinstance(op.operands[0].type, ir.RankedTensorType):
-            raise refuse(
-                op,
-                f"the function returns {len(op.operands)} values: it must return one tensor, the product",
-                "accepted: several results of one linalg.matmul or linalg.batch_matmul whose A and B are arguments, or "
-                "made by elementwise ops, without views, transposes and extensions between, and without dropped "
-                "extents of 1",
-            )
-        self.result = self._read(op.operands[0], op), op
+        for operand in op.operands:
+            if not isinstance(operand.type, ir.RankedTensorType):
+                raise refuse(op, f"the function returns a value of type {operand.type}: it must return tensors")
+            self.results.append((self._read(operand, op), op))
 
     def _structured(self, item: bodies.Structured) -> None:
         """Follows a contraction, a transpose, a copy or a cast; any other op makes what no operand may be."""
