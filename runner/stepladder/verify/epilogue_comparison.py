@@ -53,7 +53,16 @@ def compare_results(
         The first report that fails, or that of C; with the elements of all results.
     """
     reports = [
-        compare_epilogue(check, problem, reference, operands, further, role, array, backend)
+        compare_epilogue(
+            check,
+            problem,
+            reference,
+            operands,
+            further,
+            role,
+            array.reshape(problem.operand(role).shape),  # a payload may have split its dimensions
+            backend,
+        )
         for role, array in zip(("c", *problem.result_roles), got, strict=True)
     ]
     failure = next((number for number, report in enumerate(reports) if not report.passed), 0)

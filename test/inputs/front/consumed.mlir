@@ -364,3 +364,46 @@ func.func @f(%A: tensor<64x96xf16>, %W: tensor<128x96xf16>, %C: memref<64x128xf3
   bufferization.materialize_in_destination %q in restrict writable %D : (tensor<64x128xf32>, memref<64x128xf32>) -> ()
   return
 }
+
+// -----
+
+// a linear layer of three dimensions, its row sums, and the largest element of each column
+func.func @f(%X: tensor<4x16x96xf16>, %W: tensor<128x96xf16>, %b: tensor<128xf32>)
+    -> (tensor<128xf32>, tensor<4x16x128xf16>, tensor<4x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %least = arith.constant 0xFF800000 : f32
+  %empty = tensor.empty() : tensor<4x16x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x16x128xf32>) -> tensor<4x16x128xf32>
+  %p = linalg.contract indexing_maps = [
+      affine_map<(s, m, n, k) -> (s, m, k)>, affine_map<(s, m, n, k) -> (n, k)>, affine_map<(s, m, n, k) -> (s, m, n)>]
+      ins(%X, %W : tensor<4x16x96xf16>, tensor<128x96xf16>) outs(%start : tensor<4x16x128xf32>) -> tensor<4x16x128xf32>
+  %h = tensor.empty() : tensor<4x16x128xf16>
+  %q = linalg.generic {
+      indexing_maps = [affine_map<(s, i, j) -> (s, i, j)>, affine_map<(s, i, j) -> (j)>, affine_map<(s, i, j) -> (s, i, j)>],
+      iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%p, %b : tensor<4x16x128xf32>, tensor<128xf32>) outs(%h : tensor<4x16x128xf16>) {
+  ^bb0(%x: f32, %y: f32, %z: f16):
+    %t = arith.addf %x, %y : f32
+    %r = arith.truncf %t : f32 to f16
+    linalg.yield %r : f16
+  } -> tensor<4x16x128xf16>
+  %re = tensor.empty() : tensor<4x16xf32>
+  %rz = linalg.fill ins(%zero : f32) outs(%re : tensor<4x16xf32>) -> tensor<4x16xf32>
+  %rows = linalg.generic {
+      indexing_maps = [affine_map<(j, s, i) -> (s, i, j)>, affine_map<(j, s, i) -> (s, i)>],
+      iterator_types = ["reduction", "parallel", "parallel"]}
+      ins(%q : tensor<4x16x128xf16>) outs(%rz : tensor<4x16xf32>) {
+  ^bb0(%x: f16, %y: f32):
+    %w = arith.extf %x : f16 to f32
+    %t = arith.addf %y, %w : f32
+    linalg.yield %t : f32
+  } -> tensor<4x16xf32>
+  %ce = tensor.empty() : tensor<128xf32>
+  %cz = linalg.fill ins(%least : f32) outs(%ce : tensor<128xf32>) -> tensor<128xf32>
+  %columns = linalg.reduce ins(%p : tensor<4x16x128xf32>) outs(%cz : tensor<128xf32>) dimensions = [0, 1]
+    (%x: f32, %so_far: f32) {
+      %s = arith.maximumf %so_far, %x : f32
+      linalg.yield %s : f32
+    }
+  return %columns, %q, %rows : tensor<128xf32>, tensor<4x16x128xf16>, tensor<4x16xf32>
+}

@@ -656,3 +656,69 @@ func.func @f(%A: tensor<64x96xf16>, %W: tensor<128x96xf16>, %D: memref<64x128xf1
   // refused: results are returned as well as written to buffers; accepted: one of the two
   return %p : tensor<64x128xf32>
 }
+
+// -----
+
+// sums of the matrices of a batch
+func.func @f(%A: tensor<4x16x96xf16>, %B: tensor<4x128x96xf16>) -> (tensor<4x16x128xf32>, tensor<4x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4x16x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x16x128xf32>) -> tensor<4x16x128xf32>
+  %p = linalg.contract indexing_maps = [
+      affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, n, k)>, affine_map<(b, m, n, k) -> (b, m, n)>]
+      ins(%A, %B : tensor<4x16x96xf16>, tensor<4x128x96xf16>) outs(%start : tensor<4x16x128xf32>) -> tensor<4x16x128xf32>
+  %e = tensor.empty() : tensor<4x16xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<4x16xf32>) -> tensor<4x16xf32>
+  %s = linalg.reduce { arith.addf } ins(%p : tensor<4x16x128xf32>) outs(%z : tensor<4x16xf32>) dimensions = [2]
+  // refused: a result that reduces the products of a batch
+  return %p, %s : tensor<4x16x128xf32>, tensor<4x16xf32>
+}
+
+// -----
+
+// sums of some of the rows
+func.func @f(%A: tensor<4x16x96xf16>, %B: tensor<128x96xf16>) -> (tensor<4x16x128xf32>, tensor<16x128xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4x16x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x16x128xf32>) -> tensor<4x16x128xf32>
+  %p = linalg.contract indexing_maps = [
+      affine_map<(s, m, n, k) -> (s, m, k)>, affine_map<(s, m, n, k) -> (n, k)>, affine_map<(s, m, n, k) -> (s, m, n)>]
+      ins(%A, %B : tensor<4x16x96xf16>, tensor<128x96xf16>) outs(%start : tensor<4x16x128xf32>) -> tensor<4x16x128xf32>
+  %e = tensor.empty() : tensor<16x128xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<16x128xf32>) -> tensor<16x128xf32>
+  %s = linalg.reduce { arith.addf } ins(%p : tensor<4x16x128xf32>) outs(%z : tensor<16x128xf32>) dimensions = [0]
+  // refused: a result that reduces dimensions other than all rows or all columns of the product
+  return %p, %s : tensor<4x16x128xf32>, tensor<16x128xf32>
+}
+
+// -----
+
+// sums of the rows, without the product
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<128x96xf16>) -> tensor<64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %p = linalg.contract indexing_maps = [
+      affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%A, %B : tensor<64x96xf16>, tensor<128x96xf16>) outs(%start : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %e = tensor.empty() : tensor<64xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %s = linalg.reduce { arith.addf } ins(%p : tensor<64x128xf32>) outs(%z : tensor<64xf32>) dimensions = [1]
+  // refused: func.return has only reductions of the product as results
+  return %s : tensor<64xf32>
+}
+
+// -----
+
+// a reduction that begins with an argument
+func.func @f(%A: tensor<64x96xf16>, %B: tensor<128x96xf16>, %s0: tensor<64xf32>) -> (tensor<64x128xf32>, tensor<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x128xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %p = linalg.contract indexing_maps = [
+      affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%A, %B : tensor<64x96xf16>, tensor<128x96xf16>) outs(%start : tensor<64x128xf32>) -> tensor<64x128xf32>
+  // refused: the initial value of linalg.reduce is an argument
+  %s = linalg.reduce { arith.addf } ins(%p : tensor<64x128xf32>) outs(%s0 : tensor<64xf32>) dimensions = [1]
+  return %p, %s : tensor<64x128xf32>, tensor<64xf32>
+}

@@ -103,6 +103,16 @@ def _source_of(value: ir.Value, casts: tuple[str, ...]) -> tuple[ir.Value, list[
     return value, chain
 
 
+def constant_of(value: ir.Value) -> ir.Attribute | None:
+    """Returns the constant that a value is; None for another value.
+
+    Args:
+        value: of any type.
+    """
+    source = producer(value)
+    return source.attributes["value"] if source is not None and source.name == "arith.constant" else None
+
+
 def reduces(item: Structured) -> bool:
     """Returns whether a loop of more than one iteration is a reduction: the output does not have it.
 

@@ -1,4 +1,4 @@
-"""Where a function stores the product, and elementwise functions of it: in arguments, or as what it returns."""
+"""Where a function stores the product, elementwise functions of it and reductions: in arguments, or as results."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from stepladder.payload.front.trace import ACCEPTED, Trace
 from stepladder.payload.front.views import Origin, View
 from stepladder.payload.refusal import refuse
 
+_OF_PRODUCT = (Origin.PRODUCT, Origin.REDUCED)
+
 
 @dataclass(frozen=True)
 class Destination:
     """A result, and where it is stored.
 
     Attributes:
-        view: the product, at the stage that is stored.
+        view: the product, or a reduction of it, at the stage that is stored.
         op: the one that stores or returns it.
         number: of the argument; a result that is returned has the number of a new one, after those of the function.
         order: the digits of the argument, outermost first.
@@ -31,14 +33,15 @@ class Destination:
 def destinations_of(trace: Trace) -> list[Destination]:
     """Returns where the results of a function are stored: C first, then the others in the order of their numbers.
 
-    C is the one whose buffer is read too, or else the first.
+    C is the one whose buffer is read too, or else the first that is no reduction.
 
     Args:
         trace: of the function, followed to its end.
 
     Raises:
-        StepladderError: no result, one that is not the product, one that goes elsewhere than where its sums begin,
-            the same one twice, several whose buffers are read, or results that are returned as well as written.
+        StepladderError: no result, one that is not of the product, one that goes elsewhere than where its sums begin,
+            the same one twice, several whose buffers are read, reductions alone, or results that are returned as well
+            as written.
     """
     written = [_written(trace, number, op) for number, op in trace.written.items()]
     returned = [_returned(trace, place) for place in range(len(trace.results))]
@@ -64,7 +67,14 @@ def destinations_of(trace: Trace) -> list[Destination]:
             f"a second result, argument {read[1].number}, that is also read",
             "accepted: several results, of which the initial value of one is read",
         )
-    c = read[0] if read else found[0]
+    matrices = [destination for destination in found if destination.view.origin is Origin.PRODUCT]
+    if not matrices:
+        raise refuse(
+            found[0].op,
+            f"{found[0].op.name} has only reductions of the product as results",
+            "accepted: reductions beside the product, or an elementwise function of it",
+        )
+    c = read[0] if read else matrices[0]
     return [c, *(destination for destination in found if destination is not c)]
 
 
@@ -72,7 +82,7 @@ def _written(trace: Trace, number: int, op: ir.Operation) -> Destination:
     content, home = trace.contents[number], trace.home(number)
     assert home.place is not None  # an argument, or a part of one
     argument = home.place.argument
-    if content.origin is not Origin.PRODUCT:
+    if content.origin not in _OF_PRODUCT:
         raise refuse(op, f"{op.name} writes {content.origin.value} to argument {argument}, which a pipeline would drop")
     return Destination(replace(content, window=home.window), op, argument, flat(home.storage))
 
@@ -80,7 +90,7 @@ def _written(trace: Trace, number: int, op: ir.Operation) -> Destination:
 def _returned(trace: Trace, place: int) -> Destination:
     arguments = list(trace.function.regions[0].blocks[0].arguments)
     view, op = trace.results[place]
-    if view.origin is not Origin.PRODUCT:
+    if view.origin not in _OF_PRODUCT:
         raise refuse(op, f"{op.name} reads {view.origin.value}; it must read the result of the contraction")
     number = len(arguments) + place if view.place is None else view.place.argument
     if view.place is not None and len(trace.results) > 1:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from stepladder.payload.front.digits import Digit, extent, flat
-from stepladder.payload.front.trace import ACCEPTED, Contraction
+from stepladder.payload.front.trace import ACCEPTED
+from stepladder.payload.front.traced import Contraction
 from stepladder.payload.refusal import refuse
 
 # Rows or columns that the matrices of a batch have at least, if the matrix that all of them are multiplied by has at

@@ -8,13 +8,15 @@ from itertools import permutations
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.element_types import bits_of_name
+from stepladder.payload.front import bodies
 from stepladder.payload.front.destinations import Destination, destinations_of
 from stepladder.payload.front.digits import Digit, extent, flat
 from stepladder.payload.front.dimensions import Dimensions, dimensions_of, interleaved
 from stepladder.payload.front.planned import Elementwise, Input, Layout, Matrix, Plan, Read, Stored
-from stepladder.payload.front.trace import ACCEPTED, Consumer, Contraction, Trace
+from stepladder.payload.front.trace import ACCEPTED, Trace
+from stepladder.payload.front.traced import Consumer, Contraction
 from stepladder.payload.front.views import Origin, View, whole_of
-from stepladder.payload.refusal import refuse
+from stepladder.payload.refusal import refuse, refuse_fill
 
 # Dimensions of a batch that a kernel stores to: TMA addresses tensors of up to five.
 _MAX_BATCH = 3
@@ -46,6 +48,7 @@ def make_plan(trace: Trace) -> Plan:
     destinations = destinations_of(trace)
     for name, view in (("A", contraction.a), ("B", contraction.b)):
         _check_operand(name, view, contraction.op)
+    _check_no_constant(contraction.start)
     if contraction.start.origin not in (Origin.ARGUMENT, Origin.ZEROS):
         raise refuse(
             contraction.op,
@@ -55,7 +58,14 @@ def make_plan(trace: Trace) -> Plan:
     return _matmul(trace, contraction, destinations)
 
 
+def _check_no_constant(view: View) -> None:
+    """Refuses a tensor that a `linalg.fill` makes of a constant other than 0, which only reductions begin with."""
+    if view.origin is Origin.CONSTANT and view.op is not None:
+        raise refuse_fill(view.op, getattr(bodies.constant_of(view.op.operands[0]), "value", None))
+
+
 def _check_operand(name: str, view: View, op: ir.Operation) -> None:
+    _check_no_constant(view)
     if view.origin is not Origin.ARGUMENT:
         name_of_op = f" ('{view.op.name}')" if view.op is not None else ""
         raise refuse(
@@ -202,6 +212,8 @@ def _behind_rows(
 def _other(destination: Destination, groups: list[list[Digit]]) -> Stored:
     """Returns a result beside C, whose dimensions are given by their digits."""
     view = destination.view
+    if view.origin is Origin.REDUCED:
+        return Stored(Matrix(destination.number, view.element), view.stage, _kept(destination, groups))
     if destination.order != [digit for group in groups for digit in group] or view.window is not None:
         raise refuse(
             destination.op,
@@ -212,10 +224,25 @@ def _other(destination: Destination, groups: list[list[Digit]]) -> Stored:
     return Stored(Matrix(destination.number, view.element), view.stage)
 
 
+def _kept(destination: Destination, groups: list[list[Digit]]) -> int:
+    """Returns which axis of C a reduction of it has."""
+    if len(groups) > 2:
+        raise refuse(
+            destination.op, "a result that reduces the products of a batch", "accepted: reductions of a single matmul"
+        )
+    if destination.view.window is not None or destination.order not in groups:
+        raise refuse(
+            destination.op,
+            "a result that reduces dimensions other than all rows or all columns of the product",
+            "accepted: further results that are whole buffers, with a number for each row, or for each column",
+        )
+    return groups.index(destination.order)
+
+
 def _consumers(
     trace: Trace, stages: Sequence[int], read: Callable[[View, ir.Operation], Read]
 ) -> tuple[Elementwise, ...]:
-    """Returns the elementwise ops that some stages of the product are made by, in order."""
+    """Returns the elementwise ops and reductions that some stages of the product are made by, in order."""
 
     def planned(consumer: Consumer, view: View | None) -> Input:
         if view is None or view.origin is Origin.PRODUCT:
@@ -231,7 +258,7 @@ def _consumers(
         consumer = trace.consumers[number - 1]
         inputs = tuple(planned(consumer, view) for view in consumer.inputs)
         output = None if consumer.output is None else planned(consumer, consumer.output)
-        by_stage[number] = Elementwise(consumer.op, inputs, output, number, consumer.element)
+        by_stage[number] = Elementwise(consumer.op, inputs, output, number, consumer.element, consumer.begin)
         pending += [item for item in (*inputs, output) if isinstance(item, int)]
     return tuple(by_stage[number] for number in sorted(by_stage))
 
@@ -267,6 +294,7 @@ def _check_reads(
 
 def _read(view: View, op: ir.Operation, groups: list[list[Digit]]) -> Read:
     """Returns an argument that is combined with the product, or that the sums begin from."""
+    _check_no_constant(view)
     if view.origin is not Origin.ARGUMENT or view.place is None:
         raise refuse(
             view.op if view.op is not None else op,

@@ -66,7 +66,7 @@ Input = int | Read | None
 
 @dataclass(frozen=True)
 class Elementwise:
-    """An elementwise op on the product.
+    """An elementwise op on the product, or a reduction of elementwise functions of it.
 
     Attributes:
         op: the op, whose body it has.
@@ -74,6 +74,7 @@ class Elementwise:
         output: what its body reads from its output, or None.
         stage: of the product that it makes.
         element: element type of that.
+        begin: the constant that a reduction begins with; None for an elementwise op.
     """
 
     op: ir.Operation
@@ -81,6 +82,7 @@ class Elementwise:
     output: Input
     stage: int
     element: str
+    begin: ir.Attribute | None = None
 
 
 @dataclass(frozen=True)
@@ -89,11 +91,13 @@ class Stored:
 
     Attributes:
         matrix: where; a result that is returned has the number of a new argument, after those of the function.
-        stage: of the product: 0 for the sums, else that of the elementwise op that makes it.
+        stage: of the product: 0 for the sums, else that of the elementwise op or the reduction that makes it.
+        kept: of a reduction, the axis of C that it has: 0 for a number for each row, 1 for each column; else None.
     """
 
     matrix: Matrix
     stage: int
+    kept: int | None = None
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ class Plan:
         c, others: the results.
         start: what the sums begin from; None for zeros.
         acc_type: element type of the sums.
-        consumers: elementwise ops on the product, in order.
+        consumers: elementwise ops on the product and its reductions, in order.
         location: of the contraction.
     """
 
@@ -133,3 +137,11 @@ class Plan:
     def shape(self) -> list[int]:
         """Extents of C."""
         return [self.m, self.n] if self.batch is None else [self.batch, self.m, self.n]
+
+    def shape_of(self, result: Stored) -> list[int]:
+        """Returns the extents of a result.
+
+        Args:
+            result: one of `results`.
+        """
+        return self.shape if result.kept is None else [self.shape[result.kept]]

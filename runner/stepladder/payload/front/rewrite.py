@@ -10,7 +10,7 @@ from stepladder.mlir.linalg_ops import create_generic
 from stepladder.mlir.types import reassociation
 from stepladder.mlir.windows import window
 from stepladder.payload.front.bodies import casts_of_one, structured
-from stepladder.payload.front.planned import Input, Matrix, Plan, Read
+from stepladder.payload.front.planned import Elementwise, Input, Matrix, Plan, Read
 from stepladder.payload.signature import result_types, set_signature
 
 
@@ -65,7 +65,7 @@ def _emit(body: ir.Block, plan: Plan) -> None:
     adds = plan.start is not None and plan.start.stored != str(acc_type)
     a = _operand(body, plan.a, plan.batch, (plan.m, plan.k))
     b = _operand(body, plan.b, plan.batch, (plan.k, plan.n))
-    buffers = [_placed(body, result.matrix, plan.shape) for result in plan.results]
+    buffers = [_placed(body, result.matrix, plan.shape_of(result)) for result in plan.results]
     if adds or (plan.start is None and (plan.consumers or plan.acc_type == "bf16")):
         start = _empty(plan.shape, acc_type)
     elif plan.start is not None and plan.start.argument != c.argument:
@@ -149,6 +149,9 @@ def _consume(body: ir.Block, plan: Plan, product: ir.Value, buffers: list[ir.Val
     for item in plan.consumers:
         with item.op.location:
             inputs = [operand(read, value) for read, value in zip(item.inputs, item.op.operands)]
+            if item.begin is not None:
+                stages[item.stage] = _fold(item, inputs, plan)
+                continue
             if item.output is not None:
                 output = operand(item.output, None, writable=True)[0]
             elif item.stage in buffer_of:
@@ -159,9 +162,31 @@ def _consume(body: ir.Block, plan: Plan, product: ir.Value, buffers: list[ir.Val
     return stages
 
 
-def _elementwise(op: ir.Operation, inputs: list[tuple[ir.Value, tuple[int, ...]]], output: ir.Value) -> ir.Value:
-    """Emits an elementwise op with the body of another one; inputs are values, and the loops along their axes."""
-    generic, block = _generic(inputs, output, ir.RankedTensorType(output.type).rank)
+def _fold(item: Elementwise, inputs: list[tuple[ir.Value, tuple[int, ...]]], plan: Plan) -> ir.Value:
+    """Emits a reduction of the rows or columns of the product; inputs are values, and the loops along their axes."""
+    (result,) = [result for result in plan.results if result.stage == item.stage]
+    element = ir.Type.parse(item.element)
+    empty = _empty(plan.shape_of(result), element)
+    begin = _structured("linalg.fill", [arith.constant(element, item.begin), empty], {})
+    return _elementwise(item.op, inputs, begin, (result.kept or 0,))
+
+
+def _elementwise(
+    op: ir.Operation,
+    inputs: list[tuple[ir.Value, tuple[int, ...]]],
+    output: ir.Value,
+    kept: tuple[int, ...] | None = None,
+) -> ir.Value:
+    """Emits an op with the body of another one.
+
+    Args:
+        op: the other one.
+        inputs: values, and the loops along their axes.
+        output: a tensor.
+        kept: of a reduction of a matrix, the loops that its output has; else None.
+    """
+    rank = ir.RankedTensorType(output.type).rank if kept is None else 2
+    generic, block = _generic(inputs, output, rank, kept)
     body = op.regions[0].blocks[0]
     ops = [inner.operation for inner in body.operations]
     clone_ops(ops, dict(zip(body.arguments, block.arguments)), ir.InsertionPoint(block))
@@ -181,10 +206,20 @@ def _extended(tensor: ir.Value, element: str) -> ir.Value:
 
 
 def _generic(
-    inputs: list[tuple[ir.Value, tuple[int, ...]]], output: ir.Value, rank: int
+    inputs: list[tuple[ir.Value, tuple[int, ...]]],
+    output: ir.Value,
+    rank: int,
+    kept: tuple[int, ...] | None = None,
 ) -> tuple[ir.Operation, ir.Block]:
-    """Emits a parallel `linalg.generic`, and returns it with its body, which is empty."""
-    loops = [*(axes for _, axes in inputs), tuple(range(rank))]
+    """Emits a `linalg.generic` of so many loops, and returns it with its body, which is empty.
+
+    Args:
+        inputs: values, and the loops along their axes.
+        output: a tensor.
+        rank: of loops.
+        kept: the loops along its axes; the others are reductions. None where it has all of them.
+    """
+    loops = [*(axes for _, axes in inputs), tuple(range(rank)) if kept is None else kept]
     maps = [ir.AffineMap.get(rank, 0, [ir.AffineExpr.get_dim(axis) for axis in axes]) for axes in loops]
     return create_generic([value for value, _ in inputs], [output], maps)
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.reshapes import groups_of
-from stepladder.mlir.traverse import producer
 from stepladder.payload.arguments import check_attributes, check_operand, check_unused
 from stepladder.payload.front import bodies
-from stepladder.payload.front.digits import Digits, axis, equate, split
+from stepladder.payload.front.digits import Digits, axis, equate, flat, split
 from stepladder.payload.front.parts import VIEWS, Parts, takes_part
+from stepladder.payload.front.traced import Consumer, Contraction
 from stepladder.payload.front.views import Origin, Place, View, new_view
+from stepladder.payload.reductions import is_reduction
 from stepladder.payload.refusal import refuse, refuse_fill
 
 ACCEPTED = (
@@ -22,42 +23,8 @@ ACCEPTED = (
 )
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape", "memref.collapse_shape", "memref.expand_shape")
 _WHOLE = ("tensor.cast", "memref.cast", *VIEWS)
+_FILLED = (Origin.EMPTY, Origin.ZEROS, Origin.CONSTANT)
 _ALLOCATIONS = ("tensor.empty", "bufferization.alloc_tensor", "memref.alloc", "memref.alloca")
-
-
-@dataclass
-class Contraction:
-    """The contraction of a payload.
-
-    Attributes:
-        op: the linalg op.
-        a, b: its factors, in the order of its inputs; their axes are digits of the loops.
-        start: what the sums begin from.
-        product: the sums.
-    """
-
-    op: ir.Operation
-    a: View
-    b: View
-    start: View
-    product: View
-
-
-@dataclass(frozen=True)
-class Consumer:
-    """An elementwise op on the product, such as its rounding to C's type.
-
-    Attributes:
-        op: the linalg op.
-        inputs: what its inputs are, in order; None for a scalar. Their axes are digits of the loops.
-        output: what its output held, where the body reads it; else None.
-        element: element type of the result.
-    """
-
-    op: ir.Operation
-    inputs: tuple[View | None, ...]
-    output: View | None
-    element: str
 
 
 @dataclass
@@ -71,7 +38,7 @@ class Trace:
         written: arguments that are written, with the last op that does it.
         contraction: once it is met.
         reduction: the first op that sums, or reduces in another way, and is no contraction.
-        consumers: the elementwise ops on the product, in order.
+        consumers: the elementwise ops on the product and its reductions, in order.
         results: what the function returns, and the op.
         parts: parts of arguments.
     """
@@ -243,13 +210,14 @@ class Trace:
         self.values[op.results[0]] = replace(view, axes=axes)
 
     def _fill(self, op: ir.Operation) -> None:
-        constant = producer(op.operands[0])
-        attribute = constant.attributes["value"] if constant is not None and constant.name == "arith.constant" else None
-        if not _is_zero(attribute):
-            raise refuse_fill(op, getattr(attribute, "value", None))
+        attribute = bodies.constant_of(op.operands[0])
         target = self._view(op.operands[1], op)
+        may_begin = isinstance(attribute, ir.FloatAttr | ir.IntegerAttr) and len(op.results) > 0
+        if not _is_zero(attribute) and not may_begin:
+            raise refuse_fill(op, getattr(attribute, "value", None))
         _check_writable(target)
-        self._write(op, op.operands[1], replace(target, origin=Origin.ZEROS, op=op))
+        origin = Origin.ZEROS if _is_zero(attribute) else Origin.CONSTANT
+        self._write(op, op.operands[1], replace(target, origin=origin, op=op))
 
     def _return(self, op: ir.Operation) -> None:
         for operand in op.operands:
@@ -268,7 +236,10 @@ class Trace:
         if casts is not None and self._recast(item, casts):
             return
         if any(self._is_product(operand, item.op) for operand in item.op.operands):
-            self._consume(item)
+            if reduces and is_reduction(item.op):
+                self._fold(item)
+            else:
+                self._consume(item)
             return
         if reduces and self.reduction is None:
             self.reduction = item.op
@@ -280,7 +251,9 @@ class Trace:
         """Follows a transpose, a copy or a cast; returns False where a kernel does not do the casts."""
         op = item.op
         source = self._read(item.inputs[0], op)
-        if source.origin in (Origin.ZEROS, Origin.EMPTY) or (source.origin is Origin.PRODUCT and casts):
+        if source.origin in (Origin.ZEROS, Origin.CONSTANT, Origin.EMPTY) or (
+            source.origin is Origin.PRODUCT and casts
+        ):
             return False
         if not set(casts) <= set(bodies.EXTENSIONS):
             return False
@@ -307,16 +280,7 @@ class Trace:
         if not bodies.is_elementwise(item):
             raise refuse(op, f"{op.name} is not elementwise on the sums")
         target = self._read(item.outputs[0], op)
-        loops: dict[int, Digits] = {}
-        inputs: list[View | None] = []
-        for value, map_ in zip(item.inputs, item.maps):
-            if not isinstance(value.type, (ir.RankedTensorType, ir.MemRefType)):
-                inputs.append(None)
-                continue
-            view = self._read(value, op)
-            view = view.fresh() if view.origin is Origin.ARGUMENT else view
-            self._equate_loops(op, loops, map_, view)
-            inputs.append(view)
+        inputs, loops = self._inputs(item)
         reads_output = bodies.reads_output(item)
         if reads_output or target.place is not None:
             _check_writable(target)
@@ -325,11 +289,45 @@ class Trace:
             axis(1) if loop is None else loops.setdefault(loop, axis(item.sizes[loop])) for loop in item.maps[-1]
         )
         element = _element(item.outputs[0])
-        self.consumers.append(Consumer(op, tuple(inputs), target if reads_output else None, element))
+        self.consumers.append(Consumer(op, inputs, target if reads_output else None, element))
         product = View(
             Origin.PRODUCT, axes, (), element, target.place, op=op, stage=len(self.consumers), element=element
         )
         self._write(op, item.outputs[0], product)
+
+    def _fold(self, item: bodies.Structured) -> None:
+        """Follows a reduction of the product."""
+        op = item.op
+        if isinstance(item.outputs[0].type, ir.MemRefType):
+            raise refuse(op, f"{op.name} reduces to a buffer; accepted: reductions of tensors")
+        begin = self._read(item.outputs[0], op)
+        if begin.origin not in (Origin.ZEROS, Origin.CONSTANT) or begin.op is None or begin.op.name != "linalg.fill":
+            raise refuse(
+                op, f"the initial value of {op.name} is {begin.origin.value}", "accepted: linalg.fill with a constant"
+            )
+        inputs, loops = self._inputs(item)
+        product = next(view for view in inputs if view is not None and view.origin is Origin.PRODUCT)
+        if {*flat(digit for digits in loops.values() for digit in digits)} != {*product.digits()}:
+            raise refuse(op, f"{op.name} repeats the product along a loop; accepted: reductions of its rows or columns")
+        axes = tuple(axis(1) if loop is None else loops[loop] for loop in item.maps[-1])
+        element = _element(item.outputs[0])
+        self.consumers.append(Consumer(op, inputs, None, element, bodies.constant_of(begin.op.operands[0])))
+        view = View(Origin.REDUCED, axes, (), element, op=op, stage=len(self.consumers), element=element)
+        self._write(op, item.outputs[0], view)
+
+    def _inputs(self, item: bodies.Structured) -> tuple[tuple[View | None, ...], dict[int, Digits]]:
+        """Returns what the inputs of an op on the product are, and the digits of its loops."""
+        loops: dict[int, Digits] = {}
+        inputs: list[View | None] = []
+        for value, map_ in zip(item.inputs, item.maps):
+            if not isinstance(value.type, (ir.RankedTensorType, ir.MemRefType)):
+                inputs.append(None)
+                continue
+            view = self._read(value, item.op)
+            view = view.fresh() if view.origin is Origin.ARGUMENT else view
+            self._equate_loops(item.op, loops, map_, view)
+            inputs.append(view)
+        return tuple(inputs), loops
 
     def _equate_loops(self, op: ir.Operation, loops: dict[int, Digits], map_: list[int | None], view: View) -> None:
         """Makes the axes of an operand those of the loops along them."""

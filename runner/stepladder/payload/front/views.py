@@ -21,7 +21,9 @@ class Origin(Enum):
     ARGUMENT = "an argument"
     EMPTY = "an empty tensor"
     ZEROS = "zeros"
+    CONSTANT = "copies of a constant"
     PRODUCT = "the product"
+    REDUCED = "a reduction of the product"
     OTHER = "the result of another op"
 
 
@@ -140,7 +142,8 @@ class View:
         buffer: index of the buffer that a memref is a view of: an argument's, or that of an allocation.
         op: the op that made it; None for an argument.
         element: the element type after extensions of an argument, and of the product after elementwise ops.
-        stage: of the product: 0 for the sums, else the number of the elementwise op on them that made it, from 1 on.
+        stage: of the product: 0 for the sums, else the number of the elementwise op or reduction that made it, from 1
+            on.
         read_only: the `bufferization.to_tensor` without `writable` that it came through, if any.
         window: where in the argument's buffer the elements are, where they are a part of it.
     """
