@@ -27,8 +27,8 @@ module attributes {transform.with_named_sequence} {
     // Narrows an op only where the analysis proves that 32 bits hold its operands and results.
     %4 = transform.apply_registered_pass "arith-int-range-narrowing"
       with options = {"int-bitwidths-supported" = [32 : i64]} to %3 : (!transform.any_op) -> !transform.any_op
-    // Upstream also narrows sums and products from 2^31 to 2^32, as offsets in a large C are, and keeps their flag `nsw`,
-    // which then no longer holds. LLVM infers the flags again where they hold.
+    // Upstream also narrows sums and products from 2^31 to 2^32, as offsets in a large C are, and keeps their flag
+    // `nsw`, which then no longer holds. LLVM infers the flags again where they hold.
     %none = transform.param.constant #arith.overflow<none> -> !transform.any_param
     transform.foreach %4 : !transform.any_op {
     ^bb0(%each: !transform.any_op):
