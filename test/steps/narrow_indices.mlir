@@ -1,6 +1,6 @@
 // Index arithmetic whose range is known to be small is done in 32 bits; addresses keep 64.
 //
-// RUN: %stepladder-opt %s --pipeline wgmma --step narrow_indices | FileCheck %s
+// RUN: %stepladder-opt %s --pipeline wgmma --step narrow_indices --split-input-file | FileCheck %s
 
 // CHECK-LABEL: gpu.func @kernel(
 // CHECK-NOT: affine.apply
@@ -36,6 +36,27 @@ gpu.module @kernels {
     %far = arith.remui %n, %c45 : index
     memref.store %0, %B[%n] : memref<?xf16>
     memref.store %0, %B[%far] : memref<?xf16>
+    gpu.return
+  }
+}
+
+// -----
+
+// A product below 2^32 is an unsigned number of 32 bits, not a signed one; a smaller one may be both.
+//
+// CHECK-LABEL: gpu.func @large(
+// CHECK: [[offset:%.+]] = arith.muli %{{[^,]*}}, %{{[^ ]*}} : i32
+// CHECK: [[far:%.+]] = arith.index_castui [[offset]] : i32 to index
+// CHECK: memref.load %A{{\[}}[[far]]]
+// CHECK-NOT: overflow
+gpu.module @kernels {
+  gpu.func @large(%A: memref<4294967296xf16>) kernel
+      attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 60, 1, 1>} {
+    %pitch = arith.constant 67108864 : index
+    %x = gpu.block_id x
+    %offset = arith.muli %x, %pitch overflow<nsw> : index
+    %0 = memref.load %A[%offset] : memref<4294967296xf16>
+    memref.store %0, %A[%x] : memref<4294967296xf16>
     gpu.return
   }
 }

@@ -132,8 +132,10 @@ def test_buffers(taken: bool) -> None:
     function = stepladder.compile(text, target="sm_80", device="emulator")
     a, b, c = drawn((16, 32), (32, 24), (16, 24))
     c = c.astype(np.float32)
-    got = function(a, b, c, *map(np.asarray, (np.int32(3), np.float32(1 if taken else -1))))
+    given = c.copy()
+    got = function(a, b, given, *map(np.asarray, (np.int32(3), np.float32(1 if taken else -1))))
     np.testing.assert_array_equal(got, product(a, b) + c if taken else c)
+    np.testing.assert_array_equal(given, got)
 
 
 FILLED = f"%w = linalg.fill ins(%f : f32) outs(%e : {C}) -> {C}"

@@ -102,13 +102,13 @@ def test_tiles_fill_up_clusters_and_know_what_is_in_the_last() -> None:
     assert terms.cut(size(300, 512, 64), columns(TILE)).last_rows[0] == 300 - 256
 
 
+@pytest.mark.parametrize("fit", [0, 1])  # ptxas chooses, or one block on a multiprocessor
 @pytest.mark.parametrize(
     "tiles, blocks, waves", [(132, 132, 1), (133, 132, 2), (264, 132, 2), (128, 0, 1), (400, 0, 4), (128, 64, 2)]
 )
-def test_waves_are_counted(tiles: int, blocks: int, waves: int) -> None:
-    found, at_once, _ = warpgroup_launch.waves_of(
-        terms.cut(size(128 * tiles, 256, 64), columns(TILE)), columns(TILE, persistent_blocks=blocks), H200
-    )
+def test_waves_are_counted(tiles: int, blocks: int, waves: int, fit: int) -> None:
+    knobs = columns(TILE, persistent_blocks=blocks, min_blocks_per_sm=fit)
+    found, at_once, _ = warpgroup_launch.waves_of(terms.cut(size(128 * tiles, 256, 64), columns(TILE)), knobs, H200)
     assert (found[0], at_once[0]) == (waves, min(tiles, blocks or 132))
 
 

@@ -82,3 +82,16 @@ def test_a_buffer_that_stays() -> None:
     kernel = stepladder.compile(BUFFERS, **ON_EMULATOR)
     kernel(np.ones((4, 0), np.float16), np.ones((0, 16), np.float16), c)
     assert np.array_equal(c, np.arange(64).reshape(4, 16))
+
+
+def test_a_part_without_elements() -> None:
+    """It is inserted into a product, of which nothing changes."""
+    text = """func.func @f(%a: tensor<4x8xf16>, %b: tensor<8x16xf16>, %c: tensor<4x16xf32>, %d: tensor<4x0xf32>)
+    -> tensor<4x16xf32> {
+  %p = linalg.matmul ins(%a, %b : tensor<4x8xf16>, tensor<8x16xf16>) outs(%c : tensor<4x16xf32>) -> tensor<4x16xf32>
+  %q = tensor.insert_slice %d into %p[0, 3] [4, 0] [1, 1] : tensor<4x0xf32> into tensor<4x16xf32>
+  return %q : tensor<4x16xf32>
+}"""
+    c = np.arange(64, dtype=np.float32).reshape(4, 16)
+    operands = np.ones((4, 8), np.float16), np.ones((8, 16), np.float16), c, np.ones((4, 0), np.float32)
+    assert np.array_equal(stepladder.compile(text, **ON_EMULATOR)(*operands), c + 8)

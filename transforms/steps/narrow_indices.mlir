@@ -16,11 +16,7 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @narrow_indices(%module: !transform.any_op {transform.readonly})
-      attributes {optimization, requires = [
-        // Upstream also narrows products between 2^31 and 2^32, and keeps their flag `nsw`, which then no longer holds.
-        {condition = "not batched or epilogue == 'tma' or batch * m * n < 2147483648",
-         message = "a batch whose C has 2^31 elements or more requires epilogue = tma"}
-      ]} {
+      attributes {optimization} {
     %kernels = transform.structured.match ops{["gpu.module"]} in %module : (!transform.any_op) -> !transform.any_op
     // Range analysis follows arithmetic, not affine maps or views.
     %0 = transform.apply_registered_pass "expand-strided-metadata" to %kernels
@@ -31,6 +27,15 @@ module attributes {transform.with_named_sequence} {
     // Narrows an op only where the analysis proves that 32 bits hold its operands and results.
     %4 = transform.apply_registered_pass "arith-int-range-narrowing"
       with options = {"int-bitwidths-supported" = [32 : i64]} to %3 : (!transform.any_op) -> !transform.any_op
+    // Upstream also narrows sums and products from 2^31 to 2^32, as offsets in a large C are, and keeps their flag
+    // `nsw`, which then no longer holds. LLVM infers the flags again where they hold.
+    %none = transform.param.constant #arith.overflow<none> -> !transform.any_param
+    transform.foreach %4 : !transform.any_op {
+    ^bb0(%each: !transform.any_op):
+      %narrow = transform.structured.match ops{["arith.addi", "arith.muli", "arith.subi", "arith.shli"]}
+        filter_result_type = i32 in %each : (!transform.any_op) -> !transform.any_op
+      transform.annotate %narrow "overflowFlags" = %none : !transform.any_op, !transform.any_param
+    }
     %5 = transform.apply_registered_pass "canonicalize" to %4 : (!transform.any_op) -> !transform.any_op
     %6 = transform.apply_registered_pass "cse" to %5 : (!transform.any_op) -> !transform.any_op
     transform.yield

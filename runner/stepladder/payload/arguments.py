@@ -117,15 +117,22 @@ def check_unused(argument: ir.BlockArgument, number: int) -> None:
 
 
 def check_attributes(function: ir.Operation) -> None:
-    """Checks that no argument of a function has an attribute about bufferization.
+    """Checks that no argument of a function has an attribute about bufferization, and none was a buffer that a call
+    changes: a kernel has C beside what its elementwise ops read.
 
     Args:
         function: a `func.func` with a body.
 
     Raises:
-        StepladderError: an argument that has one; names it.
+        StepladderError: an argument that has one, or was one; names it.
     """
     arguments = list(function.regions[0].blocks[0].arguments)
+    for number in updated(function):
+        raise refuse(
+            arguments[number],
+            f"argument {number} is written, and read at other elements or more than once",
+            "accepted: C, which is read once, at the elements that are written",
+        )
     for number, entry in enumerate(function.attributes.get("arg_attrs", ())):
         for attribute in (ir.DictAttr(entry)[index].name for index in range(len(ir.DictAttr(entry)))):
             if attribute.startswith("bufferization."):

@@ -80,7 +80,7 @@ def _of_insertions(last: ir.Operation) -> _Joined | None:
         return None
     axis, size, stride = along.pop()
     step = size if stride == 1 else 1
-    if sorted(places) != list(range(0, len(places) * step, step)) or len(places) * size != shape[axis]:
+    if not size or sorted(places) != list(range(0, len(places) * step, step)) or len(places) * size != shape[axis]:
         return None
     if stride not in (1, len(places)):
         return None

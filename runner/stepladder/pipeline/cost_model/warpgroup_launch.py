@@ -36,7 +36,8 @@ def waves_of(tiles: Tiles, knobs: Columns, gpu: Gpu) -> tuple[Array, Array, Arra
     split = knobs.floats("split_k", 1)
     in_cluster = np.where(knobs.equals("split_k_workspace", "cluster", "cluster"), split, 1.0)
     cluster = knobs.floats("cluster_m", 1) * knobs.floats("cluster_n", 1) * in_cluster
-    room = blocks_that_fit(cluster, gpu) * knobs.floats("min_blocks_per_sm", 1)
+    # A step that is left out sets 0: ptxas chooses, and one block is sure to fit.
+    room = blocks_that_fit(cluster, gpu) * np.maximum(knobs.floats("min_blocks_per_sm", 1), 1.0)
     blocks = tiles.count * split
     persistent_blocks = np.asarray(knobs.floats("persistent_blocks", 0))
     persistent = persistent_blocks > 0
