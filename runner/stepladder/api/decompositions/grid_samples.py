@@ -6,8 +6,8 @@ this module imports it.
 
 from __future__ import annotations
 
+import functools
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -136,6 +136,11 @@ class _Element:
     index: torch.Tensor
     is_inside: torch.Tensor
 
+    @property
+    def weight(self) -> torch.Tensor:
+        """The product of the weights along the axes."""
+        return functools.reduce(torch.mul, (tap.weight for tap in self.taps))
+
 
 def _elements(taps: Sequence[Sequence[Tap]], extents: Sequence[int]) -> list[_Element]:
     """Returns the elements of all combinations of taps."""
@@ -171,7 +176,7 @@ def _read(x: torch.Tensor, element: _Element) -> torch.Tensor:
 def _sampled(x: torch.Tensor, grid: torch.Tensor, mode: int, padding: int, align_corners: bool) -> torch.Tensor:
     """Returns samples; arguments as of `aten.grid_sampler_3d`."""
     elements, _ = _places(x, grid, mode, padding, align_corners)
-    terms = [_read(x, item) * math.prod(tap.weight for tap in item.taps)[:, None] for item in elements]
+    terms = [_read(x, item) * item.weight[:, None] for item in elements]
     return sum(terms[1:], terms[0]).reshape(*x.shape[:2], *grid.shape[1:-1]).to(x.dtype)
 
 
@@ -189,10 +194,7 @@ def _of_samples(
     gradient = widened(of_result).flatten(2)
     of_x = None
     if output_mask[0]:
-        terms = [
-            torch.where(item.is_inside[:, None], gradient * math.prod(tap.weight for tap in item.taps)[:, None], 0.0)
-            for item in elements
-        ]
+        terms = [torch.where(item.is_inside[:, None], gradient * item.weight[:, None], 0.0) for item in elements]
         index = torch.cat([item.index for item in elements], -1)[:, None].expand(-1, x.shape[1], -1)
         zeros = torch.zeros(x.shape, dtype=gradient.dtype, device=x.device).flatten(2)
         of_x = zeros.scatter_add(2, index, torch.cat(terms, -1)).reshape(x.shape).to(x.dtype)

@@ -178,7 +178,7 @@ def _reduced(
         if any(result in values for result in item.results):
             needed.insert(0, item)
             values.update(item.operands)
-    arguments = dict(zip(list(block.arguments)[:count], list(body.arguments)[:count]))
+    arguments: dict[ir.Value, ir.Value] = dict(zip(list(block.arguments)[:count], list(body.arguments)[:count]))
     copies = clone_ops(needed, arguments, ir.InsertionPoint(body))
     with ir.InsertionPoint(body):
         of_reference = body.arguments[count] if references else None
