@@ -5,6 +5,8 @@ import pytest
 
 import stepladder
 
+pytestmark = pytest.mark.usefixtures("needs_ptxas")
+
 ROWS, LENGTH = 4, 9
 # Ops of a body from the element x and the result so far s to %y, with the condition %c of the indices i and j.
 FOLDS = {

@@ -65,6 +65,7 @@ _REWRITES = (
     loop_nests.lower,
     branches.select,
     unrolled_loops.unroll,
+    branches.select,  # those of iterations
     # Scalars, slices and indexed accesses become linalg ops.
     index_tensors.store,
     inserted_scalars.lower,
