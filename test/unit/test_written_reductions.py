@@ -1,4 +1,4 @@
-"""Reductions that fold a value where a condition holds, and those to logarithms of sums of exponentials."""
+"""Reductions that fold a value where a condition holds, or several, and those to logarithms of sums of exponentials."""
 
 import numpy as np
 import pytest
@@ -18,6 +18,10 @@ FOLDS = {
         "twice": (
             "0.0",
             "%t = arith.addf %s, %x : f32 \n %u = arith.select %c, %t, %s : f32 \n %y = arith.select %d, %s, %u : f32",
+        ),
+        "several": (
+            "0.0",
+            "%p = arith.subf %s, %x : f32 \n %q = math.fma %x, %x, %p : f32 \n %y = arith.subf %q, %x : f32",
         ),
         "branch": (
             "0xFF800000",
@@ -54,7 +58,7 @@ func.func @f(%f32: tensor<{ROWS}x{LENGTH}xf32>, %i32: tensor<{ROWS}x{LENGTH}xi32
 }}"""
 
 
-def test_masked_folds() -> None:
+def test_folds() -> None:
     conditions = """%i = linalg.index 0 : index
     %j = linalg.index 1 : index
     %c = arith.cmpi ule, %j, %i : index
@@ -74,6 +78,7 @@ def test_masked_folds() -> None:
             "difference": -np.where(kept, wide, 0).sum(1),
             "fused": np.where(kept, wide * wide, 0).sum(1),
             "twice": np.where(kept & ~np.eye(ROWS, LENGTH, dtype=bool), wide, 0).sum(1),
+            "several": (wide * wide - 2 * wide).sum(1),
             "branch": np.where(kept, wide, -np.inf).max(1),
             "least": np.minimum(np.where(kept, n, 50).min(1), 7),
         }

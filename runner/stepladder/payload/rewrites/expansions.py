@@ -21,6 +21,7 @@ from stepladder.payload.rewrites import (
     inserted_scalars,
     integer_factors,
     integer_powers,
+    joined_terms,
     loop_nests,
     lowered_ops,
     masked_folds,
@@ -81,6 +82,7 @@ _REWRITES = (
     scatters.lower,
     repeated_parts.repeat,
     unpacked_parts.join,
+    joined_terms.join,
     masked_folds.separate,
     exponential_sums.separate,
     # Contractions multiply and add elements that they read, indexed by their loops.
