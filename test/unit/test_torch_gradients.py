@@ -207,3 +207,13 @@ def test_a_traced_gradient_is_compiled(torch: ModuleType) -> None:
     given = torch.randn(1, 2, 4, 4), torch.randn(4), torch.randn(1, 2, 2, 2)
     kernel = stepladder.compile(make_fx(step)(*given), given, device="emulator", target="sm_80")
     torch.testing.assert_close(kernel(*given), step(*given))
+
+
+def test_a_gradient_of_complex_numbers_is_compiled(torch: ModuleType) -> None:
+    from torch.fx.experimental.proxy_tensor import make_fx  # pyright: ignore[reportMissingImports]
+
+    gradient = torch.func.grad(lambda x: torch.fft.rfft(x).abs().sum())
+    x = torch.randn(2, 6)
+    x[1] = 0  # where the absolute value has no derivative, 0
+    kernel = stepladder.compile(make_fx(gradient)(x), [x], device="emulator", target="sm_80")
+    torch.testing.assert_close(kernel(x), gradient(x))
