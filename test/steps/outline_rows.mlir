@@ -231,3 +231,49 @@ func.func @constant() -> tensor<8x16xf32> {
   } -> tensor<8x16xf32>
   return %y : tensor<8x16xf32>
 }
+
+// -----
+
+#line = affine_map<(i) -> (i)>
+#none = affine_map<(i) -> ()>
+#matrix = affine_map<(i, j) -> (i, j)>
+#columns = affine_map<(i, j) -> (j)>
+
+// What adds an axis of one element is a view, also of what the chain returns: no chain returns a tensor and its view.
+// CHECK-LABEL: func.func @unit_axis(
+// CHECK: [[made:%.+]]:2 = call @unit_axis_rows_0({{.*}}) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<f32>)
+// CHECK: [[view:%.+]] = tensor.expand_shape [[made]]#0
+// CHECK: linalg.generic {{.*}} ins([[view]], %y : tensor<1x4xf32>, tensor<4x4xf32>)
+func.func @unit_axis(%x: tensor<4xf32>, %y: tensor<4x4xf32>) -> (tensor<4xf32>, tensor<f32>, tensor<4x4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %0 = tensor.empty() : tensor<4xf32>
+  %1 = tensor.empty() : tensor<f32>
+  %2 = tensor.empty() : tensor<1x4xf32>
+  %3 = tensor.empty() : tensor<4x4xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%1 : tensor<f32>) -> tensor<f32>
+  %t = linalg.generic {indexing_maps = [#line, #line], iterator_types = ["parallel"]}
+      ins(%x : tensor<4xf32>) outs(%0 : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = math.tanh %in : f32
+    linalg.yield %v : f32
+  } -> tensor<4xf32>
+  %row = linalg.generic {indexing_maps = [#columns, #matrix], iterator_types = ["parallel", "parallel"]}
+      ins(%t : tensor<4xf32>) outs(%2 : tensor<1x4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<1x4xf32>
+  %sum = linalg.generic {indexing_maps = [#line, #none], iterator_types = ["reduction"]}
+      ins(%t : tensor<4xf32>) outs(%zeros : tensor<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  } -> tensor<f32>
+  %last = linalg.generic {indexing_maps = [affine_map<(i, j) -> (0, j)>, #matrix, #matrix],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%row, %y : tensor<1x4xf32>, tensor<4x4xf32>) outs(%3 : tensor<4x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %v = arith.addf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<4x4xf32>
+  return %t, %sum, %last : tensor<4xf32>, tensor<f32>, tensor<4x4xf32>
+}

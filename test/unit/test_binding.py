@@ -191,6 +191,7 @@ def test_errors_stand_where_the_payload_has_them() -> None:
         (BUFFERS, {"arg0.0": 32, "arg0.1": 64, "arg1.0": 32, "arg2.0": 32}, "the sizes do not match the payload"),
         (TENSORS, {"M": 32, "N": 32, "arg2.0": 64}, "the sizes do not match|'cf.assert' beside|the shape of C"),
         (BUFFERS.replace("?x?xf16>", "?x?xf16, strided<[?, 1]>>"), {"M": 32, "K": 64}, "argument 0 is memref<"),
+        (BUFFERS, {"M": 32, "K": 0}, "linalg.matmul has no iteration with these sizes"),
     ],
 )
 def test_refused(text: str, sizes: dict[str, int], message: str) -> None:

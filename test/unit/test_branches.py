@@ -66,6 +66,35 @@ def test_both_branches(name: str) -> None:
         other[0, 0] = kept
 
 
+def test_branches_in_a_loop() -> None:
+    """Each iteration multiplies by the first or the second matrix, or leaves what it has, as elements decide."""
+    row, square = "tensor<16x16xf32>", "tensor<2x16x16xf32>"
+    text = f"""func.func @f(%x: {row}, %w: {square}, %flags: tensor<3xi1>) -> {row} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {row}
+  %z = linalg.fill ins(%zero : f32) outs(%e : {row}) -> {row}
+  %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%h = %x) -> ({row}) {{
+    %on = tensor.extract %flags[%i] : tensor<3xi1>
+    %n = scf.if %on -> ({row}) {{
+      %v = tensor.extract_slice %w[1, 0, 0] [1, 16, 16] [1, 1, 1] : {square} to {row}
+      %p = linalg.matmul ins(%h, %v : {row}, {row}) outs(%z : {row}) -> {row}
+      scf.yield %p : {row}
+    }} else {{
+      scf.yield %h : {row}
+    }}
+    scf.yield %n : {row}
+  }}
+  return %r : {row}
+}}"""
+    x, *w = (item.astype(np.float32) for item in drawn((16, 16), (16, 16), (16, 16)))
+    function = stepladder.compile(text, target="sm_80", device="emulator")
+    got = function(x, np.stack(w), np.array([True, False, True]))
+    np.testing.assert_array_equal(got, x @ w[1] @ w[1])
+
+
 @pytest.mark.parametrize("given", [2, 5, 7])
 def test_switch(given: int) -> None:
     body = f"""%i = arith.index_cast %n : i32 to index

@@ -41,7 +41,6 @@ _FOREIGN = {
 # Of PyTorch's refusals of values that are not known when a module is exported, and the lines of the user's code.
 _BY_DATA = re.compile(r"guard on data-dependent expression .*\bu\d+|data-dependent (?:branching|value)")
 _UNTRACED = "found a fake tensor in the exported program constant's list"
-_PLACES = re.compile(r'File "([^"]+)", line (\d+), in')
 _BY_TENSOR = "accepted for an index in a tensor: index_select and index_copy, whose index is a tensor of one element"
 # Parts of the names of such ops in PyTorch.
 _ORDERING = ("sort", "scatter", "index_put", "nonzero", "unique", "mode")
@@ -214,10 +213,11 @@ def _refusing(work: Callable[[], Any], diagnostics: Sequence[str]) -> Any:  # no
             raise _unlowered(names) from error
         message = diagnostics[0] if diagnostics else first_line(error)
         if _BY_DATA.search(message):
-            places = _PLACES.findall(str(error))
+            # Frames of this package are those of modes that see the ops of the module.
+            places = [place for place in traceback.extract_tb(error.__traceback__) if _is_of_user(place)]
             raise StepladderError(
                 "the module has a condition or a number that depends on data, such as `if x.sum() > 0`",
-                location=":".join(places[-1]) if places else None,
+                location=f"{places[-1].filename}:{places[-1].lineno}" if places else None,
                 notes=["accepted: torch.where(condition, x, y), which selects elements", _BY_TENSOR],
             ) from error
         if _UNTRACED in message:
@@ -231,12 +231,16 @@ def _not_exported(message: str, error: Exception) -> StepladderError:
     """Returns the refusal of a module that fails when PyTorch traces it, with the line that does, or on which PyTorch
     or torch-mlir fail."""
     place = traceback.extract_tb(error.__traceback__)[-1]
-    is_own = not {"torch", "torch_mlir"} & {*Path(place.filename).parts} and not place.filename.startswith("<")
-    is_of_user = is_own and not Path(place.filename).is_relative_to(_PACKAGE)
     return StepladderError(
         f"the module is not lowered by torch.export and torch-mlir: {message}",
-        location=f"{place.filename}:{place.lineno}" if is_of_user else None,
+        location=f"{place.filename}:{place.lineno}" if _is_of_user(place) else None,
     )
+
+
+def _is_of_user(place: traceback.FrameSummary) -> bool:
+    """Returns whether a frame is neither PyTorch's, nor torch-mlir's, nor this package's."""
+    is_own = not {"torch", "torch_mlir"} & {*Path(place.filename).parts} and not place.filename.startswith("<")
+    return is_own and not Path(place.filename).is_relative_to(_PACKAGE)
 
 
 def _unlowered(names: Iterable[str]) -> StepladderError:

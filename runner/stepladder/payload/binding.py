@@ -35,11 +35,14 @@ def bind(module: ir.Module, sizes: Mapping[str, int], name: str | None = None) -
 
     Raises:
         StepladderError: as `select`; an unknown name, a static dimension of another size, a dimension of an argument
-            without a size, or a value whose shape does not follow from the arguments.
+            without a size, sizes with which no op writes a buffer, or a value whose shape does not follow from the
+            arguments.
     """
     function = inline_calls(module, _function(module, name))
     block = function.regions[0].blocks[0]
     extents = _places(function, sizes)
+    written = _ops_on_buffers(function)
+    first = written[0].name if written else ""
     for number, argument in enumerate(block.arguments):
         if isinstance(argument.type, (ir.RankedTensorType, ir.MemRefType)):
             _retype(function, argument, {axis: size for (owner, axis), size in extents.items() if owner == number})
@@ -56,6 +59,12 @@ def bind(module: ir.Module, sizes: Mapping[str, int], name: str | None = None) -
                 op.operands[place] = cast.operands[0]
     _set_type(function)
     shape_folding.fold(function)
+    if first and not _ops_on_buffers(function):  # upstream's canonicalization erases what has no iteration
+        raise refuse(
+            function,
+            f"{first} has no iteration with these sizes, and leaves the buffer that it would write as it is",
+            "accepted: on buffers, sizes of at least 1, or a result that another op writes, such as a linalg.fill",
+        )
     for op in walk(function):
         for result in op.results:
             if isinstance(result.type, (ir.RankedTensorType, ir.MemRefType)) and not _is_static(result.type):
@@ -119,6 +128,15 @@ def computes_shapes(module: ir.Module, name: str | None = None) -> bool:
         for item in function.regions[0].blocks[0].arguments
     ]
     return all(is_static) and (_name_of(function) in computing or _has_dynamic_results(walk(function)))
+
+
+def _ops_on_buffers(function: ir.Operation) -> list[ir.Operation]:
+    """Returns the linalg ops of a function that have buffers as operands."""
+    return [
+        op
+        for op in walk(function)
+        if op.name.startswith("linalg.") and any(isinstance(item.type, ir.MemRefType) for item in op.operands)
+    ]
 
 
 def _outermost(function: ir.Operation) -> list[ir.Operation]:

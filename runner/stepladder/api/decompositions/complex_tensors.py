@@ -139,6 +139,20 @@ def _full_like(value: float) -> Callable[..., _Pair]:
     return op
 
 
+def _copied(x: Any, y: Any, *_: object) -> Any:  # noqa: ANN401
+    """Returns what is written to a tensor in the shape and the type of it."""
+    if not isinstance(x, _Pair):
+        return y.real.expand(x.shape).to(x.dtype)
+    y = _pair(y)
+    return _Pair(*(part.expand(x.real.shape).to(x.real.dtype) for part in (y.real, y.imaginary)))
+
+
+def _direction(x: Any) -> _Pair:  # noqa: ANN401
+    """Returns numbers divided by their absolute values, and 0 for 0."""
+    size = _size(x)
+    return _divide(x, torch.where(size > 0, size, 1.0))
+
+
 def _is_equal(x: Any, y: Any) -> torch.Tensor:  # noqa: ANN401
     x, y = _pair(x), _pair(y)
     return (x.real == y.real) & (x.imaginary == y.imaginary)
@@ -170,6 +184,8 @@ _OPS: dict[Any, Callable[..., Any]] = {
     _aten.conj_physical.default: lambda x: x.conjugate,
     _aten.resolve_conj.default: lambda x: x,
     _aten.abs.default: _size,
+    _aten.sgn.default: _direction,
+    _aten.copy.default: _copied,
     _aten.angle.default: lambda x: torch.atan2(x.imaginary, x.real),
     _aten.exp.default: _exponential,
     _aten.reciprocal.default: _reciprocal,

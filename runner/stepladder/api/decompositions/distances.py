@@ -30,6 +30,39 @@ def _distances(x: torch.Tensor, y: torch.Tensor, p: float = 2.0, compute_mode: i
     return _norm(x.unsqueeze(-2) - y.unsqueeze(-3), p)
 
 
+def _slopes(difference: torch.Tensor, distance: torch.Tensor, p: float) -> torch.Tensor:
+    """Returns the derivatives of p-norms along the last axis; 0 where a distance is 0, as PyTorch has it."""
+    if p == 0:
+        return torch.zeros_like(difference)
+    distance, sign, size = distance.unsqueeze(-1), difference.sign(), difference.abs()
+    if p == 1:
+        return sign
+    if math.isinf(p):
+        return torch.where(size == distance, sign, 0.0)
+    if p == 2:
+        return torch.where(distance == 0.0, 0.0, difference / distance)
+    is_flat = (distance == 0.0) | (difference == 0.0) if p < 1 else distance == 0.0
+    return torch.where(is_flat, 0.0, sign * size ** (p - 1) / distance ** (p - 1))
+
+
+def _of_distances(
+    of_result: torch.Tensor, x: torch.Tensor, y: torch.Tensor, p: float, distances: torch.Tensor
+) -> torch.Tensor:
+    """Returns the gradient of the first rows, for all batches of the others; arguments as of `aten._cdist_backward`."""
+    slopes = _slopes(x.unsqueeze(-2) - y.unsqueeze(-3), distances, p)
+    return (of_result.unsqueeze(-1) * slopes).sum(-2)
+
+
+def _of_own_distances(of_result: torch.Tensor, x: torch.Tensor, p: float, distances: torch.Tensor) -> torch.Tensor:
+    """Returns the gradient of rows; arguments as of `aten._pdist_backward`."""
+    row = torch.arange(x.shape[0], device=x.device)
+    first, second = torch.minimum(row[:, None], row), torch.maximum(row[:, None], row)
+    is_pair = first < second
+    pair = torch.where(is_pair, first * (2 * x.shape[0] - first - 1) // 2 + second - first - 1, 0)
+    slopes = _slopes(x.unsqueeze(-2) - x, distances[pair], p)
+    return torch.where(is_pair.unsqueeze(-1), of_result[pair].unsqueeze(-1) * slopes, 0.0).sum(-2)
+
+
 def _own_distances(x: torch.Tensor, p: float = 2.0) -> torch.Tensor:
     """Returns the distances of each row to those after it."""
     first, second = torch.triu_indices(x.shape[0], x.shape[0], 1, device=x.device)
@@ -93,7 +126,9 @@ def _block_diagonal(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 _aten = torch.ops.aten
 # By name: an underscore begins the names of ATen's ops without a function of PyTorch.
 _NAMED = {
+    "_cdist_backward": _of_distances,
     "_cdist_forward": _distances,
+    "_pdist_backward": _of_own_distances,
     "_pdist_forward": _own_distances,
     "_embedding_bag": _embedding_bag,
     "_embedding_bag_forward_only": _embedding_bag,

@@ -229,6 +229,11 @@ def _distance(a: torch.Tensor, b: torch.Tensor, p: Number = 2) -> torch.Tensor:
     return torch.linalg.vector_norm(a - b, ord=p)
 
 
+def _of_shrinking(of_result: torch.Tensor, x: torch.Tensor, bound: float) -> torch.Tensor:
+    """Returns the gradient of `hardshrink` or `softshrink`, which is 0 within bounds."""
+    return torch.where(x.abs() <= bound, 0.0, of_result)
+
+
 _LARGEST_POWER = 8
 _ATEN = torch.ops.aten
 # Ops, and functions of their arguments that return the same.
@@ -267,4 +272,6 @@ TABLE = {
     _ATEN.logaddexp2.default: lambda a, b: _log_add_exp(a, b, 2.0),
     _ATEN.isclose.default: _is_close,
     _ATEN.dist.default: _distance,
+    _ATEN.hardshrink_backward.default: _of_shrinking,
+    _ATEN.softshrink_backward.default: _of_shrinking,
 }

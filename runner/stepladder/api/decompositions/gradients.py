@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
-from stepladder.api.decompositions.axis_sums import summed_along, widened
+from stepladder.api.decompositions.axis_sums import summed_along
 from stepladder.api.decompositions.convolutions import convolution, patches_of
 
 
@@ -76,8 +76,13 @@ def _of_attention(
     if dropout_p:
         return NotImplemented
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    scores = torch.matmul(q, k.transpose(-1, -2)).float() if q.element_size() == 2 else q @ k.transpose(-1, -2)
-    scores = scores * factor
+
+    def of_shared(x: torch.Tensor) -> torch.Tensor:  # rows of the heads of queries that share keys and values
+        return x if x.shape[1] == k.shape[1] else x.reshape(*k.shape[:2], -1, x.shape[-1])
+
+    shape = (*q.shape[:-1], k.shape[-2])
+    scores = torch.matmul(of_shared(q), k.transpose(-1, -2)).reshape(shape)
+    scores = (scores.float() if q.element_size() == 2 else scores) * factor
     if is_causal:
         rows, columns = (torch.arange(extent, device=q.device) for extent in scores.shape[-2:])
         scores = torch.where(columns <= rows[:, None], scores, -math.inf)
@@ -85,42 +90,14 @@ def _of_attention(
         is_choice = attn_mask.dtype == torch.bool
         scores = torch.where(attn_mask, scores, -math.inf) if is_choice else scores + attn_mask
     weights = torch.softmax(scores, -1)
-    narrow = weights.to(q.dtype)
-    of_v = torch.matmul(narrow.transpose(-1, -2), of_result)
-    of_weights = torch.matmul(of_result, v.transpose(-1, -2)).to(weights.dtype)
+    of_v = torch.matmul(of_shared(weights.to(q.dtype)).transpose(-1, -2), of_shared(of_result))
+    of_weights = torch.matmul(of_shared(of_result), v.transpose(-1, -2)).reshape(shape).to(weights.dtype)
     means = (of_result.to(weights.dtype) * result.to(weights.dtype)).sum(-1, keepdim=True)
-    of_scores = (weights * (of_weights - means) * factor).to(q.dtype)
-    gradients = (torch.matmul(of_scores, k), torch.matmul(of_scores.transpose(-1, -2), q), of_v)
+    of_scores = of_shared((weights * (of_weights - means) * factor).to(q.dtype))
+    of_q = torch.matmul(of_scores, k).reshape(q.shape)
+    gradients = (of_q, torch.matmul(of_scores.transpose(-1, -2), of_shared(q)), of_v)
     # Heads are next to each other in memory, as views after the op require.
     return tuple(gradient.transpose(1, 2).contiguous().transpose(1, 2) for gradient in gradients)
-
-
-def _resizing(count: int, extent: int, align_corners: bool, scale: float | None, like: torch.Tensor) -> torch.Tensor:
-    """Returns the weights by which an axis is resized linearly: (count, extent)."""
-    number = torch.arange(count, device=like.device).to(like.dtype)
-    if align_corners:
-        at = number * ((extent - 1) / (count - 1) if count > 1 else 0.0)
-    else:
-        at = (number + 0.5) * (1 / scale if scale else extent / count) - 0.5
-    distance = at.clamp(0.0, extent - 1.0)[:, None] - torch.arange(extent, device=like.device)
-    return (1.0 - distance.abs()).clamp(min=0.0)
-
-
-def _of_bilinear(
-    of_result: torch.Tensor,
-    output_size: Sequence[int],
-    input_size: Sequence[int],
-    align_corners: bool,
-    scales_h: float | None = None,
-    scales_w: float | None = None,
-) -> torch.Tensor:
-    """Returns the gradient of a bilinear resizing; arguments as of `aten.upsample_bilinear2d_backward`."""
-    like = widened(of_result)
-    rows, columns = (
-        _resizing(count, extent, align_corners, scale, like)
-        for count, extent, scale in zip(output_size, input_size[-2:], (scales_h, scales_w))
-    )
-    return torch.matmul(torch.matmul(rows.t(), like), columns).to(of_result.dtype)
 
 
 def _nearest(count: int, extent: int, scale: float | None, device: torch.device, *, is_exact: bool) -> torch.Tensor:
@@ -166,7 +143,6 @@ def _of_replication(rank: int) -> Callable[..., Any]:
 _OPS: dict[str, Callable[..., Any]] = {
     "convolution_backward": _of_convolution,
     "_scaled_dot_product_flash_attention_for_cpu_backward": _of_attention,
-    "upsample_bilinear2d_backward": _of_bilinear,
     **{f"replication_pad{rank}d_backward": _of_replication(rank) for rank in (1, 2, 3)},
     **{f"upsample_nearest{rank}d_backward": _of_nearest(rank, is_exact=False) for rank in (1, 2, 3)},
     **{f"_upsample_nearest_exact{rank}d_backward": _of_nearest(rank, is_exact=True) for rank in (1, 2, 3)},

@@ -229,13 +229,55 @@ def _counts(axis: Axis, with_padding: bool) -> list[int]:
     return counts
 
 
-def _adaptive(name: str, rank: int, pooling: Callable[..., Any]) -> dict[Any, Callable[..., Any]]:
+def windows_to_extents(count: int, extent: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns which elements the windows of an adaptive pooling have, (count, extent), and the sizes of windows,
+    (count, 1): unlike ones, some of which overlap, where the count does not divide the extent.
+
+    Args:
+        count: of the windows along an axis.
+        extent: of the axis.
+        device: of the tensors.
+    """
+    number = torch.arange(count, device=device)[:, None]
+    first, last = number * extent // count, -(-(number + 1) * extent // count)
+    place = torch.arange(extent, device=device)
+    return (place >= first) & (place < last), last - first
+
+
+def _largest_of_windows(x: torch.Tensor, counts: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns the largest values of the unlike windows of an adaptive pooling along the last axes, and where they are:
+    the first of equal values, and the last NaN, as PyTorch has it."""
+    rank = len(counts)
+    hits: Any = True
+    place: Any = 0
+    for number, (count, extent) in enumerate(zip(counts, x.shape[-rank:])):
+        has_element, _ = windows_to_extents(count, extent, x.device)
+        shape = [1] * (2 * rank)
+        shape[number], shape[rank + number] = count, extent
+        hits = hits & has_element.reshape(shape)
+        place = place * extent + torch.arange(extent, device=x.device).reshape(-1, *[1] * (rank - 1 - number))
+    axes = list(range(-rank, 0))
+    images = x.reshape(*x.shape[:-rank], *[1] * rank, *x.shape[-rank:])
+    least = -math.inf if x.is_floating_point() else torch.iinfo(x.dtype).min
+    values = torch.where(hits, images, least).amax(axes)
+    is_largest = hits & (images == values[(..., *[None] * rank)])
+    places = torch.where(is_largest, place, math.prod(x.shape[-rank:])).amin(axes)
+    if not x.is_floating_point():
+        return values, places
+    last = torch.where(hits & images.isnan(), place, -1).amax(axes)
+    return values, torch.where(last < 0, places, last)
+
+
+def _adaptive(
+    name: str, rank: int, pooling: Callable[..., Any], otherwise: Callable[..., Any] | None = None
+) -> dict[Any, Callable[..., Any]]:
     """Returns an op that pools to given extents, and a function of its arguments that returns the same.
 
     Args:
         name: of the op.
         rank: axes.
         pooling: of windows of one size.
+        otherwise: of windows of unlike sizes; None for PyTorch's own decomposition, if there is one.
     """
     op = getattr(torch.ops.aten, name).default
 
@@ -243,7 +285,7 @@ def _adaptive(name: str, rank: int, pooling: Callable[..., Any]) -> dict[Any, Ca
         extents = x.shape[-rank:]
         if all(extent % size == 0 for extent, size in zip(extents, output_size)):
             return pooling(x, [extent // size for extent, size in zip(extents, output_size)])
-        general = decomposition_table.get(op)
+        general = otherwise or decomposition_table.get(op)
         return NotImplemented if general is None else general(x, output_size)
 
     return {op: pooled}
@@ -258,6 +300,6 @@ TABLE: dict[Any, Callable[..., Any]] = {
     _aten.avg_pool3d.default: _mean(3),
     **_adaptive("_adaptive_avg_pool2d", 2, _mean(2)),
     **_adaptive("_adaptive_avg_pool3d", 3, _mean(3)),
-    **_adaptive("adaptive_max_pool2d", 2, _maximum(2)),
-    **_adaptive("adaptive_max_pool3d", 3, _maximum(3)),
+    **_adaptive("adaptive_max_pool2d", 2, _maximum(2), _largest_of_windows),
+    **_adaptive("adaptive_max_pool3d", 3, _maximum(3), _largest_of_windows),
 }

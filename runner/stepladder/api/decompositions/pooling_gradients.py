@@ -11,7 +11,7 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 
 from stepladder.api.decompositions.axis_sums import summed_along, widened
-from stepladder.api.decompositions.pooling import Axis, axes_of, window_counts
+from stepladder.api.decompositions.pooling import Axis, axes_of, window_counts, windows_to_extents
 
 
 def _covering(axis: Axis, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
@@ -139,15 +139,6 @@ def _whole_windows(of_result: torch.Tensor, x: torch.Tensor, rank: int) -> list[
     return None if any(extent % size for extent, size in pairs) else [extent // size for extent, size in pairs]
 
 
-def _windows(count: int, extent: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns which elements windows have, (count, extent), and the sizes of windows, (count, 1): unlike ones, some of
-    which overlap, where the count does not divide the extent."""
-    number = torch.arange(count, device=device)[:, None]
-    first, last = number * extent // count, -(-(number + 1) * extent // count)
-    place = torch.arange(extent, device=device)
-    return (place >= first) & (place < last), last - first
-
-
 def _of_adaptive_mean(rank: int) -> Callable[..., Any]:
     """Returns the gradient of the pooling of means to given extents."""
 
@@ -157,7 +148,7 @@ def _of_adaptive_mean(rank: int) -> Callable[..., Any]:
             return _of_mean(rank)(of_result, x, size, size, (0,), False, True, None)
         terms, masks = widened(of_result), []
         for axis in range(-rank, 0):
-            has_element, sizes = _windows(of_result.shape[axis], x.shape[axis], x.device)
+            has_element, sizes = windows_to_extents(of_result.shape[axis], x.shape[axis], x.device)
             terms = terms / sizes.reshape(-1, *[1] * (-axis - 1))
             masks.append(has_element)
         return summed_along(terms, masks).to(x.dtype)

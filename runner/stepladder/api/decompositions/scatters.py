@@ -39,7 +39,7 @@ def _like(x: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
 def _index_put(
     x: torch.Tensor, indices: Sequence[torch.Tensor | None], values: torch.Tensor, accumulate: bool = False
 ) -> Any:  # noqa: ANN401
-    """Returns a tensor with elements at indices written, those of one mask or of neighboring axes."""
+    """Returns a tensor with elements at indices written, those of one mask or of some axes."""
     axes = [axis for axis, item in enumerate(indices) if item is not None]
     tensors = [item for item in indices if item is not None]
     first, count = axes[0], len(axes)
@@ -49,8 +49,12 @@ def _index_put(
         mask = tensors[0].reshape(*tensors[0].shape, *([1] * (x.dim() - first - tensors[0].dim())))
         value = values.reshape(()).to(x.dtype)
         return torch.where(mask, x + value if accumulate else value, x)
-    if axes != list(range(first, first + count)) or any(item.dtype is torch.bool for item in tensors):
+    if any(item.dtype is torch.bool for item in tensors):
         return NotImplemented
+    if axes != list(range(first, first + count)):  # values have the axes of the indices first
+        order = [*axes, *(axis for axis in range(x.dim()) if axis not in axes)]
+        inverse = sorted(range(x.dim()), key=order.__getitem__)
+        return _like(x, _index_put(x.permute(order), tensors, values, accumulate).permute(inverse))
     extents = x.shape[first : first + count]
     outer, inner = list(x.shape[:first]), list(x.shape[first + count :])
     positions = torch.broadcast_tensors(*(_in_range(item, extent) for item, extent in zip(tensors, extents)))

@@ -11,6 +11,7 @@ from stepladder.mlir.constant_numbers import repeated_number
 from stepladder.mlir.linalg_ops import create_named_op
 from stepladder.mlir.reshapes import TENSOR_VIEWS
 from stepladder.mlir.traverse import origin, producer, walk
+from stepladder.payload.rewrites import unit_axes
 
 _SLICE, _GENERIC = "tensor.extract_slice", "linalg.generic"
 
@@ -32,7 +33,10 @@ class OutlineRows(Tc.Operation, name="outline_rows"):
 @transform_op(OutlineRows)
 def outline_rows(payload: ir.Operation, op: OutlineRows, rewriter: Rewriter) -> None:
     """Rewrites the function below `payload`; see the op."""
-    body = one_function(payload).regions[0].blocks[0]
+    function = one_function(payload)
+    # Else a chain would return both a tensor and a view of it, which the front makes of such an op in its function.
+    unit_axes.expand_unfused(function)
+    body = function.regions[0].blocks[0]
     outlined_ops: set[ir.Operation] = set()
     turn(item for item in operations_of(body) if item.name == _GENERIC)
     while True:

@@ -12,6 +12,7 @@ from stepladder.payload.rewrites import (
     computed_factors,
     computed_slices,
     counted_loops,
+    exponential_sums,
     filled_slices,
     gathers,
     global_constants,
@@ -20,8 +21,10 @@ from stepladder.payload.rewrites import (
     inserted_scalars,
     integer_factors,
     integer_powers,
+    joined_terms,
     loop_nests,
     lowered_ops,
+    masked_folds,
     parallel_loops,
     propagated_extrema,
     read_elements,
@@ -63,6 +66,7 @@ _REWRITES = (
     loop_nests.lower,
     branches.select,
     unrolled_loops.unroll,
+    branches.select,  # those of iterations
     # Scalars, slices and indexed accesses become linalg ops.
     index_tensors.store,
     inserted_scalars.lower,
@@ -78,6 +82,9 @@ _REWRITES = (
     scatters.lower,
     repeated_parts.repeat,
     unpacked_parts.join,
+    joined_terms.join,
+    masked_folds.separate,
+    exponential_sums.separate,
     # Contractions multiply and add elements that they read, indexed by their loops.
     computed_factors.separate,
     grouped_loops.split,

@@ -98,8 +98,9 @@ def _expand_fma(op: ir.Operation) -> None:
     parent, (left, right, total) = op.parent, op.operands
     if parent is None or "reduction" not in str(parent.attributes.get("iterator_types", "")):
         return
-    arguments = parent.regions[0].blocks[0].arguments
-    if total != arguments[len(arguments) - 1]:
+    block = parent.regions[0].blocks[0]
+    outputs = len(block.operations[len(block.operations) - 1].operands)
+    if total not in list(block.arguments)[-outputs:]:
         return
     with ir.InsertionPoint(op), op.location:
         product = _created("arith.mulf", total.type, left, right)

@@ -1,4 +1,5 @@
-"""Loops around buffers, or parts of tensors at computed offsets, as their iterations, one after the other.
+"""Loops around buffers, branches, or parts and elements of tensors at computed places, as their iterations, one after
+the other.
 
 Tilings of upstream compute the offsets of such parts by `affine.apply`, and extents at edges by `affine.min`.
 """
@@ -18,8 +19,8 @@ _BOUNDS = 3
 
 
 def unroll(function: ir.Operation) -> None:
-    """Unrolls the loops around ops on buffers, or in which parts of tensors are at computed offsets, and folds the
-    offsets.
+    """Unrolls the loops around ops on buffers and branches, or in which parts or elements of tensors are at computed
+    places, and folds these.
 
     Args:
         function: it is changed where there are such loops with constant bounds.
@@ -40,8 +41,8 @@ def _loops(function: ir.Operation) -> list[ir.Operation]:
 
 
 def _is_unrolled(loop: ir.Operation) -> bool:
-    """Returns whether a loop of few iterations has ops on buffers, or index arithmetic outside of linalg ops, or
-    tensors of computed sizes.
+    """Returns whether a loop of few iterations has ops on buffers, or outside of the bodies of other ops index
+    arithmetic, elements and branches, or tensors of computed sizes.
     """
     is_short = 0 < len(_iterations(loop)) <= AT_MOST and _in_all(loop) <= _AT_MOST_IN_ALL
     if is_short and len(walk(loop, "scf.for")) == 1 and walk(loop, "memref.load", "memref.store"):
@@ -69,11 +70,14 @@ def _has_computed_shape(op: ir.Operation) -> bool:
 
 
 def _is_place(op: ir.Operation) -> bool:
+    """Returns whether an op computes an index, or reads or decides by an element of a tensor, between other ops."""
     if op.name in ("affine.apply", "affine.min", "affine.max"):
         return True
+    is_inside = op.parent is not None and op.parent.name.startswith(("linalg.", "tensor."))
+    if op.name in ("tensor.extract", "scf.if", "scf.index_switch"):
+        return not is_inside
     types = [value.type for value in (*op.operands, *op.results)]
     is_index = len(op.results) == 1 and any(isinstance(type_, ir.IndexType) for type_ in types)
-    is_inside = op.parent is not None and op.parent.name.startswith(("linalg.", "tensor."))
     return op.name.startswith("arith.") and op.name != "arith.constant" and is_index and not is_inside
 
 

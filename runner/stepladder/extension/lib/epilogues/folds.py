@@ -7,23 +7,10 @@ from dataclasses import dataclass
 
 from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
-from stepladder.extension.lib.neutral_elements import NEUTRAL_FLOATS
 from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.neutral_elements import FOLDS, neutral_number
 from stepladder.mlir.traverse import producer, users_of
 
-# -1 has all bits; booleans are folded as integers.
-_NEUTRAL = {f"arith.{name}": value for name, value in NEUTRAL_FLOATS.items()} | {
-    "arith.addi": 0,
-    "arith.andi": -1,
-    "arith.maxui": 0,
-    "arith.minui": -1,
-    "arith.mulf": 1.0,
-    "arith.muli": 1,
-    "arith.ori": 0,
-    "arith.xori": 0,
-}
-# Extrema of signed integers, whose neutral elements depend on the type.
-_SIGNED = ("arith.maxsi", "arith.minsi")
 # Folds of booleans that folds of their integers, 0 and 1, give.
 _OF_BITS = ("arith.andi", "arith.ori", "arith.xori")
 # Folds of negated terms, as upstream's canonicalization writes sums of these, and the folds that they are.
@@ -51,10 +38,7 @@ class Fold:
 
     def neutral(self) -> ir.Value:
         """Returns the neutral element, at the current insertion point."""
-        if self.name not in _SIGNED:
-            return constant(self.type, _NEUTRAL[self.name])
-        lowest = -(1 << ir.IntegerType(self.type).width - 1)
-        return constant(self.type, lowest if self.name == "arith.maxsi" else -1 - lowest)
+        return constant(self.type, neutral_number(self.name, self.type))
 
     def term_in(self, values: Mapping[ir.Value, ir.Value]) -> ir.Value:
         """Returns what is folded, at the current insertion point.
@@ -91,7 +75,7 @@ def fold_of(generic: ir.Operation, output: int) -> Fold | None:
     end = operations_of(body)[-1]
     so_far = body.arguments[len(body.arguments) - len(end.operands) + output]
     op = producer(end.operands[output])
-    if op is None or op.block != body or op.name not in (*_NEUTRAL, *_SIGNED, *_DIFFERENCES):
+    if op is None or op.block != body or op.name not in (*FOLDS, *_DIFFERENCES):
         return None
     if op.name in _DIFFERENCES and op.operands[0] != so_far:
         return None

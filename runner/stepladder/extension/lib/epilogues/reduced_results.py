@@ -15,9 +15,9 @@ from stepladder.extension.lib.arithmetic import constant
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.functions import create_private_function
-from stepladder.extension.lib.neutral_elements import NEUTRAL_FLOATS
 from stepladder.extension.lib.workspaces import WORKSPACE, create_workspace
 from stepladder.mlir.bindings import arith, ir
+from stepladder.mlir.neutral_elements import NEUTRAL_FLOATS
 from stepladder.mlir.traverse import callee_of, defining_op, users_of, walk
 
 _MAP, _REDUCE = "linalg.map", "linalg.reduce"

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from stepladder.extension.lib.arithmetic import splat_of, zero_of
 from stepladder.extension.lib.dialect import Refusal
-from stepladder.extension.lib.neutral_elements import NEUTRAL_FLOATS
 from stepladder.extension.lib.xetile.xegpu_layouts import COLUMNS, instruction
 from stepladder.mlir.bindings import arith, ir, vector
+from stepladder.mlir.neutral_elements import NEUTRAL_FLOATS
 from stepladder.mlir.printed import keyword
 from stepladder.mlir.traverse import attributes_of
 from stepladder.mlir.types import bit_width
