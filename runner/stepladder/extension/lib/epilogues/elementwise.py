@@ -107,7 +107,7 @@ def find_outlined(payload: ir.Operation) -> Outlined | None:
         payload: the module.
 
     Raises:
-        Refusal: several calls of outlined ops, or other than one function that is called.
+        Refusal: several calls of outlined ops, or not exactly one outlined function.
     """
     calls = [call for call in walk(payload, "func.call") if MARK in call.attributes]
     functions = [function for function in walk(payload, "func.func") if MARK in function.attributes]
