@@ -54,8 +54,8 @@ module attributes {transform.with_named_sequence} {
         b_quarters = "4 if b_length % (run // 4) == 0 else 8 if b_length % (run // 8) == 0 else 16",
         b_run = "run // b_halves if has_edges else run",
         is_narrow = "has_edges and (a_run < run or b_run < run or is_i8)",
-        // cp.async copies 4 bytes at least. Of fp8, `convert_to_cp_async` converts copies of 16 bytes only, and of i8 no
-        // masked ones: other vectors go through registers.
+        // cp.async copies 4 bytes at least. Of fp8, `convert_to_cp_async` converts copies of 16 bytes only, of i8 only
+        // unmasked ones: other vectors go through registers.
         least_run = "run if a_bits == 8 else 32 // a_bits",
         through_registers = "is_narrow and (is_i8 or a_run < least_run or b_run < least_run)",
         // Registers of a thread for the vectors of one step, where they go through registers.

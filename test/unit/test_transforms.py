@@ -17,6 +17,7 @@ from stepladder.pipeline.sequences import sequences_of
 from stepladder.runtime.resources import transforms_dir
 
 STEPS = sorted(transforms_dir().glob("steps/**/*.mlir"))
+STEPS_OF_FUNCTIONS = sorted(transforms_dir().glob("functions/steps/*.mlir"))
 PIPELINES = sorted(transforms_dir().glob("*.mlir"))
 SEQUENCE = re.compile(r"^  transform\.named_sequence (private )?@(\w+)\(", re.MULTILINE)
 
@@ -27,7 +28,7 @@ def head(path: Path) -> list[str]:
     return list(lines[: next(i for i, line in enumerate(lines) if not line.startswith("//"))])
 
 
-@pytest.mark.parametrize("path", STEPS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", STEPS + STEPS_OF_FUNCTIONS, ids=lambda path: path.stem)
 def test_step(path: Path) -> None:
     assert [name for private, name in SEQUENCE.findall(path.read_text()) if not private] == [path.stem]
     comment = "\n".join(head(path))
@@ -38,7 +39,7 @@ def test_step(path: Path) -> None:
     assert is_optional == ("// Left out: " in comment), "the head of an optimization says what is there without it"
 
 
-@pytest.mark.parametrize("path", STEPS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", STEPS + STEPS_OF_FUNCTIONS, ids=lambda path: path.stem)
 def test_step_is_tested(path: Path) -> None:
     tests = transforms_dir().parent / "test" / "steps"
     if tests.is_dir():
@@ -69,7 +70,7 @@ def test_derived_names_are_used(path: Path) -> None:
     assert set(pipeline.derived) - set(used) == set()
 
 
-@pytest.mark.parametrize("path", STEPS + PIPELINES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(transforms_dir().rglob("*.mlir")), ids=lambda path: path.stem)
 def test_lines(path: Path) -> None:
     text = path.read_text()
     assert max(map(len, text.splitlines())) <= 120
