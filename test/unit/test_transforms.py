@@ -19,6 +19,7 @@ from stepladder.runtime.resources import transforms_dir
 STEPS = sorted(transforms_dir().glob("steps/**/*.mlir"))
 STEPS_OF_FUNCTIONS = sorted(transforms_dir().glob("functions/steps/*.mlir"))
 PIPELINES = sorted(transforms_dir().glob("*.mlir"))
+PIPELINES_OF_FUNCTIONS = sorted(transforms_dir().glob("functions/*.mlir"))
 SEQUENCE = re.compile(r"^  transform\.named_sequence (private )?@(\w+)\(", re.MULTILINE)
 
 
@@ -49,11 +50,11 @@ def test_step_is_tested(path: Path) -> None:
 def test_every_step_is_used() -> None:
     used = set()
     with mlir_context():
-        for path in PIPELINES:
-            pipeline = library.load(path.stem)
+        for name in (*(path.stem for path in PIPELINES), *map(str, PIPELINES_OF_FUNCTIONS)):
+            pipeline = library.load(name)
             sequences = sequences_of(pipeline, pipeline.steps)
             used |= {sequence.attributes["sym_name"].value for sequence in sequences}
-    assert used == {path.stem for path in STEPS}
+    assert used == {path.stem for path in STEPS + STEPS_OF_FUNCTIONS}
 
 
 @pytest.mark.parametrize("path", PIPELINES, ids=lambda path: path.stem)
