@@ -179,9 +179,7 @@ def _check_windows(manifest: Manifest, fields: Fields) -> None:
             raise item.error("strides", f"must be positive but for the batch of an A or B, got {window.strides}")
         end = window.offset + sum((size - 1) * stride for size, stride in zip(shape, window.strides)) + 1
         if end > math.prod(window.shape):
-            raise item.error(
-                "shape", f"must have {end} elements or more, where the operand ends, got {window.shape}"
-            )
+            raise item.error("shape", f"must have {end} elements or more, where the operand ends, got {window.shape}")
         if manifest.schema_version < SCHEMA_VERSION_VALUES:
             raise fields.object("problem").error(f"{role}_window", f"requires schema_version {SCHEMA_VERSION_VALUES}")
 
