@@ -121,7 +121,12 @@ _SUBGROUPS = {"block_m": 512, "block_n": 512, "sg_n": 16}
         ("wgmma", {"stagger": 1, **_SPLIT}, {"k": 1024}, "stagger above 0 requires split_k = 1 and tile_scheduler ="),
         ("wgmma", {"stagger": 1, "block_n": 64}, {"k": 512, **_F32}, "stagger above 0 requires allow_tf32 = true"),
         ("wgmma", {**_SPLIT, "schedule": "pingpong", "block_n": 128}, {}, "split_k above 1 requires schedule ="),
-        ("wgmma", {**_SPLIT, "swap_operands": True, "block_n": 64}, {"m": 1}, "split_k above 1 with swapped operands"),
+        (
+            "wgmma",
+            {**_SPLIT, "swap_operands": True, "block_n": 64},
+            {"n": 1},
+            "requires m, then the columns of C, to be",
+        ),
         ("wgmma", {"store_threads": 32, "swap_operands": True}, {}, "store_threads = 32 requires a row-major C"),
         (
             "wgmma",
