@@ -1,6 +1,7 @@
 """Attributes that the bindings have no accessors for, read from the text that MLIR prints.
 
-Each function takes an attribute or its text, or an op. A text of another form than MLIR prints raises `ValueError`.
+Functions take an attribute, most of them its text too, or an op. A text of another form than MLIR prints raises
+`ValueError`.
 """
 
 from __future__ import annotations
