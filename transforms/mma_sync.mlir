@@ -25,8 +25,8 @@ module attributes {transform.with_named_sequence} {
         // compute; pairs of products; parts of buffers; operands of a batch with several strides.
         rounds_c = "1", normalizes = "1", prepares = "1", takes_pairs = "1", takes_windows = "1",
         reads_strided_batches = "1",
-        // Where tiles do not divide the problem, `prepare_edges` runs, and records its sizes.
         copies_asynchronously = "not through_registers",
+        // Where tiles do not divide the problem, `prepare_edges` runs, and records its sizes.
         whole_tiles = "not has_edges",
         has_edges = "is_sized and (m % block_m != 0 or n % block_n != 0 or k % block_k != 0)",
         // One warp of 32 threads per warp tile.
@@ -54,8 +54,8 @@ module attributes {transform.with_named_sequence} {
         b_quarters = "4 if b_length % (run // 4) == 0 else 8 if b_length % (run // 8) == 0 else 16",
         b_run = "run // b_halves if has_edges else run",
         is_narrow = "has_edges and (a_run < run or b_run < run or is_i8)",
-        // cp.async copies 4 bytes at least; `convert_to_cp_async` makes copies of 16 only of fp8, and no masked ones of
-        // i8: other vectors go through registers.
+        // cp.async copies 4 bytes at least. Of fp8, `convert_to_cp_async` converts copies of 16 bytes only, of i8 only
+        // unmasked ones: other vectors go through registers.
         least_run = "run if a_bits == 8 else 32 // a_bits",
         through_registers = "is_narrow and (is_i8 or a_run < least_run or b_run < least_run)",
         // Registers of a thread for the vectors of one step, where they go through registers.
@@ -128,8 +128,8 @@ module attributes {transform.with_named_sequence} {
     }, {
       transform.include @divide_batch_index failures(propagate) (%module) : (!transform.any_op) -> ()
     }
-    // Tiles that extend beyond A, B and C are padded to whole ones; so are those of a pair of products, whose paddings
-    // may add nothing.
+    // Tiles that extend beyond A, B and C are padded to whole ones. Those of a pair of products are padded too, by
+    // nothing where they divide the problem.
     transform.tune.alternatives<"accumulators"> selected_region = 0
         attributes {knobs = {selected_region_attr = "has_edges or products == 2"}} {
       transform.include @stage_accumulators_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()

@@ -357,14 +357,10 @@ module attributes {transform.with_named_sequence} {
       transform.include @prefetch_to_l2 failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 
-    transform.tune.alternatives<"load_weights_early"> selected_region = 0
+    transform.tune.alternatives<"early_weights"> selected_region = 0
         attributes {knobs = {selected_region_attr = "early_weights"}} {
     }, {
       transform.include @load_weights_early failures(propagate) (%module) : (!transform.any_op) -> ()
-    }
-    transform.tune.alternatives<"prefetch_weights"> selected_region = 0
-        attributes {knobs = {selected_region_attr = "early_weights"}} {
-    }, {
       transform.include @prefetch_weights failures(propagate) (%module) : (!transform.any_op) -> ()
     }
 

@@ -25,8 +25,8 @@ module attributes {transform.with_named_sequence} {
         // elementwise ops compute; pairs of products; parts of buffers; operands of a batch with several strides.
         rounds_c = "1", normalizes = "1", prepares = "1", takes_pairs = "1", takes_windows = "1",
         reads_strided_batches = "1",
-        // Where tiles do not divide the problem, `prepare_edges` runs, and records its sizes.
         copies_asynchronously = "prefetch == 'cp_async'",
+        // Where tiles do not divide the problem, `prepare_edges` runs, and records its sizes.
         whole_tiles = "not has_edges",
         has_edges = "is_sized and (m % block_m != 0 or n % block_n != 0 or k % block_k != 0)",
         // One warp of 32 threads per warp tile.
@@ -115,8 +115,8 @@ module attributes {transform.with_named_sequence} {
     }, {
       transform.include @divide_batch_index failures(propagate) (%module) : (!transform.any_op) -> ()
     }
-    // Tiles that extend beyond A, B and C are padded to whole ones; so are those of a pair of products, whose paddings
-    // may add nothing.
+    // Tiles that extend beyond A, B and C are padded to whole ones. Those of a pair of products are padded too, by
+    // nothing where they divide the problem.
     transform.tune.alternatives<"accumulators"> selected_region = 0
         attributes {knobs = {selected_region_attr = "has_edges or products == 2"}} {
       transform.include @stage_accumulators_in_shared_memory failures(propagate) (%module) : (!transform.any_op) -> ()

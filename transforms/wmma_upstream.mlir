@@ -5,8 +5,9 @@
 //     --transform-preload-library=transform-library-paths=transforms/steps,transforms/wmma_upstream.mlir \
 //     --transform-interpreter=entry-point=wmma_upstream
 //
-// `wmma` adds what needs ops of the tc extension: payloads in other forms than the normal form, `cp.async` stages,
-// prefetch loads issued before the computation, and more than 48 KB of shared memory.
+// `wmma` adds what needs ops of the tc extension: payloads in other forms than the normal form, tiles that do not
+// divide the problem, elementwise ops on the product, bf16 and i8, rasterization, `cp.async` stages, prefetch loads
+// issued before the computation, and more than 48 KB of shared memory.
 //
 // mlir-opt verifies each file before it merges the library, so that this file declares the steps that it includes. The
 // runner inserts the declarations into the other pipelines, whose tc ops only the runner defines, when it parses the

@@ -22,7 +22,7 @@ module attributes {transform.with_named_sequence} {
         whole_tiles = "1", has_edges = "0", prepares = "0",
         // A subgroup of a XeTile program is a warp.
         sg_m = "warp_m", sg_n = "warp_n", subgroups = "block_m / warp_m * (block_n / warp_n)",
-        // `stage_tiles_in_shared_memory` does what that step does elsewhere.
+        // Steps that need `stage_in_shared_memory` may run: `stage_tiles_in_shared_memory` takes its place.
         stage_in_shared_memory = "1",
         // One warp of 32 threads per warp tile.
         threads = "block_m / warp_m * (block_n / warp_n) * 32",

@@ -3,10 +3,13 @@
 //
 // RUN: %stepladder-opt %s --pipeline %inputs/steps/clean_kernels.mlir --from clean | FileCheck %s
 
-// The kernel: one load is left of two of the same address, and their difference is zero.
+// The kernel: one load is left of two of the same address, and their difference is zero. Two additions become one.
 // CHECK-LABEL: gpu.func @kernel
-// CHECK-NEXT: [[zero:%.+]] = arith.constant 0 : i32
+// CHECK-DAG: [[zero:%.+]] = arith.constant 0 : i32
+// CHECK-DAG: [[three:%.+]] = arith.constant 3 : index
 // CHECK-NEXT: memref.store [[zero]], %{{.*}}[%{{.*}}]
+// CHECK-NEXT: [[next:%.+]] = arith.addi %{{.*}}, [[three]] : index
+// CHECK-NEXT: memref.store [[zero]], %{{.*}}{{\[}}[[next]]]
 // CHECK-NEXT: gpu.return
 
 // The host function, which the handle is not to, stays as it is.
@@ -23,6 +26,11 @@ module attributes {gpu.container_module} {
       %second = memref.load %buffer[%j] : memref<16xi32>
       %difference = arith.subi %first, %second : i32
       memref.store %difference, %buffer[%j] : memref<16xi32>
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %k = arith.addi %j, %c1 : index
+      %l = arith.addi %k, %c2 : index
+      memref.store %difference, %buffer[%l] : memref<16xi32>
       gpu.return
     }
   }

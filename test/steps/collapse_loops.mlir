@@ -197,3 +197,14 @@ func.func @begun(%x: memref<4x8xf16>, %start: memref<4x8xf16>, %y: memref<4x8xf1
   }
   return
 }
+
+// -----
+
+// A copy is an elementwise op too.
+// CHECK-LABEL: func.func @copied(
+// CHECK: %[[x:.+]] = memref.collapse_shape %x {{\[}}[0, 1]] : memref<4x8xf16> into memref<32xf16>
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel"]} ins(%[[x]]
+func.func @copied(%x: memref<4x8xf16>, %y: memref<4x8xf16>) {
+  linalg.copy ins(%x : memref<4x8xf16>) outs(%y : memref<4x8xf16>)
+  return
+}

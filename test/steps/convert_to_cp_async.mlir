@@ -6,7 +6,7 @@
 // RUN:   --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @copies(
-// CHECK-NOT: vector.transfer_write
+// CHECK-NOT: vector.transfer
 // CHECK: [[first:%.+]] = nvgpu.device_async_copy %A[%c0, %c0], %S[%i, %c0, %c0], 8 : memref<16x64xf16>
 // CHECK-SAME: to memref<2x16x16xf16, #gpu.address_space<workgroup>>
 // CHECK: [[second:%.+]] = nvgpu.device_async_copy %A[%c0, %c8], %S[%i, %c0, %c8], 8 :
@@ -14,7 +14,7 @@
 // CHECK-NEXT: [[group:%.+]] = nvgpu.device_async_create_group [[first]], [[second]], [[last]]
 // CHECK-NEXT: nvgpu.device_async_wait [[group]]
 // CHECK-NEXT: gpu.barrier
-// CHECK-NOT: {{nvgpu.device_async|vector.transfer_write|gpu.barrier}}
+// CHECK-NOT: {{nvgpu.device_async|vector.transfer|gpu.barrier}}
 // CHECK: // -----
 #space = #gpu.address_space<workgroup>
 func.func @copies(%A: memref<16x64xf16>, %B: memref<64x16xf16>, %S: memref<2x16x16xf16, #space>,

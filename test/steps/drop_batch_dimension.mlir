@@ -30,3 +30,23 @@ func.func @transposed(%a: tensor<1x8x16xf16>, %b: tensor<8x32xf16>, %c: tensor<1
       ins(%a, %b : tensor<1x8x16xf16>, tensor<8x32xf16>) outs(%c : tensor<1x16x32xf32>) -> tensor<1x16x32xf32>
   return %d : tensor<1x16x32xf32>
 }
+
+// -----
+
+// A slice of a slice becomes one, and so do two insertions: tiles are those of matrices in the batch.
+// CHECK-LABEL: func.func @slices(
+// CHECK-DAG: [[A:%.+]] = tensor.extract_slice %A[%n, %row, 0] [1, 64, 8] {{.*}} to tensor<64x8xf16>
+// CHECK-DAG: [[C:%.+]] = tensor.extract_slice %c[%n, %row, 0] [1, 64, 32] {{.*}} to tensor<64x32xf32>
+// CHECK: [[D:%.+]] = linalg.matmul ins([[A]], %{{.*}}) outs([[C]] : tensor<64x32xf32>)
+// CHECK-NEXT: [[ALL:%.+]] = tensor.insert_slice [[D]] into %c[%n, %row, 0] [1, 64, 32]
+// CHECK-NEXT: return [[ALL]]
+func.func @slices(%A: tensor<5x128x8xf16>, %b: tensor<1x8x32xf16>, %c: tensor<5x128x32xf32>, %n: index, %row: index)
+    -> tensor<5x128x32xf32> {
+  %rows = tensor.extract_slice %A[%n, %row, 0] [1, 64, 8] [1, 1, 1] : tensor<5x128x8xf16> to tensor<1x64x8xf16>
+  %tile = tensor.extract_slice %c[%n, %row, 0] [1, 64, 32] [1, 1, 1] : tensor<5x128x32xf32> to tensor<1x64x32xf32>
+  %sums = linalg.batch_matmul ins(%rows, %b : tensor<1x64x8xf16>, tensor<1x8x32xf16>)
+      outs(%tile : tensor<1x64x32xf32>) -> tensor<1x64x32xf32>
+  %d = tensor.insert_slice %sums into %c[%n, %row, 0] [1, 64, 32] [1, 1, 1]
+      : tensor<1x64x32xf32> into tensor<5x128x32xf32>
+  return %d : tensor<5x128x32xf32>
+}

@@ -91,6 +91,26 @@ func.func @copy(%A: memref<16x16xf16>, %S: memref<16x16xf16, 3>, %B: memref<16x1
 
 // -----
 
+// Fragments are read from the tiles in shared memory, not from views of them.
+// CHECK-LABEL: func.func @views(
+// CHECK-NOT: memref.subview
+// CHECK-DAG: vector.transfer_read %S[%row, %c0], {{.*}} : memref<64x40xf16, {{.*}}>, vector<16x16xf16>
+// CHECK-DAG: vector.transfer_read %T[%c0, %column], {{.*}} : memref<32x40xf16, {{.*}}>, vector<16x16xf16>
+// CHECK: vector.contract
+// CHECK: // -----
+#space = #gpu.address_space<workgroup>
+#rows = strided<[40, 1], offset: ?>
+func.func @views(%S: memref<64x40xf16, #space>, %T: memref<32x40xf16, #space>, %C: memref<16x16xf32>, %row: index,
+                 %column: index) {
+  %a = memref.subview %S[%row, 0] [16, 16] [1, 1] : memref<64x40xf16, #space> to memref<16x16xf16, #rows, #space>
+  %b = memref.subview %T[0, %column] [16, 16] [1, 1] : memref<32x40xf16, #space> to memref<16x16xf16, #rows, #space>
+  linalg.matmul ins(%a, %b : memref<16x16xf16, #rows, #space>, memref<16x16xf16, #rows, #space>)
+      outs(%C : memref<16x16xf32>)
+  return
+}
+
+// -----
+
 // The width of the elements decides how deep a product of mma.sync is.
 // MMA-SYNC-LABEL: func.func @i8(
 // MMA-SYNC: vector.contract {{.*}} : vector<16x32xi8>, vector<32x8xi8> into vector<16x8xi32>

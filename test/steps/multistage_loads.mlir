@@ -3,9 +3,16 @@
 //
 // DEFINE: %{opt} = %stepladder-opt %s --pipeline wgmma_multistage --step multistage_loads --split-input-file
 // RUN: %{opt} --set stages=4 --verify-diagnostics | FileCheck %s
+// RUN: %{opt} --set stages=3 --verify-diagnostics | FileCheck %s --check-prefix=THREE
 // RUN: %refused 2 %{opt} --set stages=1 | FileCheck %s --check-prefix=ONE
 
 // ONE: error: step 'multistage_loads': stages must be at least 2, but stages = 1
+
+// Of three stages, two are filled, and loads are two steps ahead.
+// THREE-LABEL: func.func @four_stages(
+// THREE: scf.for %{{.*}} = %c64 to %c192 step %c64
+// THREE: scf.for [[k:%\w+]] = %c64 to %c576 step %c64
+// THREE: arith.addi [[k]], %c128
 
 // CHECK-LABEL: func.func @four_stages(
 // CHECK: [[full:%.+]] = nvgpu.mbarrier.create

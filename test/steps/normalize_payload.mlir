@@ -215,3 +215,65 @@ func.func @no_result(%A: tensor<16x8xf16>, %B: tensor<8x32xf16>, %C: tensor<16x3
                            outs(%C : tensor<16x32xf32>) -> tensor<16x32xf32>
   return
 }
+
+// -----
+
+// A contraction of a transposed A and a reshaped B is a matmul, whose maps have the layout; no element is moved.
+// CHECK-DAG: #[[a_map:.+]] = affine_map<(d0, d1, d2) -> (d2, d0)>
+// CHECK-DAG: #[[b_map:.+]] = affine_map<(d0, d1, d2) -> (d2, d1)>
+// CHECK-LABEL: func.func @transposed(
+// CHECK-SAME: [[A:%.+]]: memref<8x16xf16>, [[B:%.+]]: memref<8x4x8xf16>, [[C:%.+]]: memref<16x32xf32>) {
+// CHECK-DAG: [[a:%.+]] = bufferization.to_tensor [[A]] restrict : memref<8x16xf16> to tensor<8x16xf16>
+// CHECK-DAG: [[matrix:%.+]] = memref.collapse_shape [[B]] {{\[}}[0], [1, 2]] : memref<8x4x8xf16> into memref<8x32xf16>
+// CHECK-DAG: [[b:%.+]] = bufferization.to_tensor [[matrix]] restrict : memref<8x32xf16> to tensor<8x32xf16>
+// CHECK: linalg.matmul indexing_maps = [#[[a_map]], #[[b_map]], #{{.+}}] ins([[a]], [[b]] :
+// CHECK-NOT: linalg
+#a = affine_map<(i, j, k) -> (k, i)>
+#b = affine_map<(i, j, k) -> (k, j)>
+#c = affine_map<(i, j, k) -> (i, j)>
+func.func @transposed(%A: tensor<8x16xf16>, %B: tensor<8x4x8xf16>, %C: tensor<16x32xf32>) -> tensor<16x32xf32> {
+  %b = tensor.collapse_shape %B [[0], [1, 2]] : tensor<8x4x8xf16> into tensor<8x32xf16>
+  %product = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %b : tensor<8x16xf16>, tensor<8x32xf16>) outs(%C : tensor<16x32xf32>) {
+  ^bb0(%x: f16, %y: f16, %sum: f32):
+    %wide_x = arith.extf %x : f16 to f32
+    %wide_y = arith.extf %y : f16 to f32
+    %term = arith.mulf %wide_x, %wide_y : f32
+    %next = arith.addf %sum, %term : f32
+    linalg.yield %next : f32
+  } -> tensor<16x32xf32>
+  return %product : tensor<16x32xf32>
+}
+
+// -----
+
+// Each product of a pair is recognized.
+// CHECK-DAG: #[[b_map:.+]] = affine_map<(d0, d1, d2) -> (d1, d2)>
+// CHECK-LABEL: func.func @pair(
+// CHECK-NOT: linalg.transpose
+// CHECK: [[q:%.+]] = linalg.matmul indexing_maps = [#{{.+}}, #[[b_map]], #{{.+}}] ins(%{{.*}}, %{{.*}} :
+// CHECK: [[p:%.+]] = linalg.matmul indexing_maps = [#{{.+}}, #[[b_map]], #{{.+}}] ins(%{{.*}}, %{{.*}} :
+// CHECK: [[d:%.+]] = linalg.generic {{.*}} ins([[p]], [[q]] :
+// CHECK: bufferization.materialize_in_destination [[d]] in restrict writable
+#same = affine_map<(i, j) -> (i, j)>
+func.func @pair(%A: tensor<16x8xf16>, %B: tensor<32x8xf16>, %G: tensor<32x8xf16>) -> tensor<16x32xf16> {
+  %zero = arith.constant 0.0 : f32
+  %rows = tensor.empty() : tensor<8x32xf16>
+  %b = linalg.transpose ins(%B : tensor<32x8xf16>) outs(%rows : tensor<8x32xf16>) permutation = [1, 0]
+  %g = linalg.transpose ins(%G : tensor<32x8xf16>) outs(%rows : tensor<8x32xf16>) permutation = [1, 0]
+  %empty = tensor.empty() : tensor<16x32xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<16x32xf32>) -> tensor<16x32xf32>
+  %p = linalg.matmul ins(%A, %b : tensor<16x8xf16>, tensor<8x32xf16>) outs(%zeros : tensor<16x32xf32>)
+      -> tensor<16x32xf32>
+  %q = linalg.matmul ins(%A, %g : tensor<16x8xf16>, tensor<8x32xf16>) outs(%zeros : tensor<16x32xf32>)
+      -> tensor<16x32xf32>
+  %half = tensor.empty() : tensor<16x32xf16>
+  %d = linalg.generic {indexing_maps = [#same, #same, #same], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %q : tensor<16x32xf32>, tensor<16x32xf32>) outs(%half : tensor<16x32xf16>) {
+  ^bb0(%x: f32, %y: f32, %old: f16):
+    %product = arith.mulf %x, %y : f32
+    %rounded = arith.truncf %product : f32 to f16
+    linalg.yield %rounded : f16
+  } -> tensor<16x32xf16>
+  return %d : tensor<16x32xf16>
+}

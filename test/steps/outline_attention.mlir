@@ -294,3 +294,37 @@ func.func @asserted(%q: tensor<128x4x64xf16>, %k: tensor<256x64xf16>, %v: tensor
     outs(%4 : tensor<128x4x64xf32>) -> tensor<128x4x64xf32>
   return %values : tensor<128x4x64xf32>
 }
+
+// -----
+
+// The positions of rows and columns, which a causal mask compares, are computed for each.
+// CHECK-LABEL: func.func @positions(
+// CHECK: [[t:%.+]] = linalg.generic
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: linalg.index 0
+// CHECK: [[s:%.+]] = linalg.generic
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: linalg.index 0
+// CHECK: linalg.generic {{.*}} ins(%x, [[t]], [[s]] :
+func.func @positions(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %low = arith.constant 0xFF800000 : f32
+  %0 = tensor.empty() : tensor<64xi64>
+  %places = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      outs(%0 : tensor<64xi64>) {
+  ^bb0(%out: i64):
+    %i = linalg.index 0 : index
+    %n = arith.index_cast %i : index to i64
+    linalg.yield %n : i64
+  } -> tensor<64xi64>
+  %1 = tensor.empty() : tensor<64x64xf32>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(t, s) -> (t, s)>, affine_map<(t, s) -> (t)>, affine_map<(t, s) -> (s)>,
+                       affine_map<(t, s) -> (t, s)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %places, %places : tensor<64x64xf32>, tensor<64xi64>, tensor<64xi64>) outs(%1 : tensor<64x64xf32>) {
+  ^bb0(%score: f32, %query: i64, %key: i64, %out: f32):
+    %is_seen = arith.cmpi sle, %key, %query : i64
+    %r = arith.select %is_seen, %score, %low : f32
+    linalg.yield %r : f32
+  } -> tensor<64x64xf32>
+  return %y : tensor<64x64xf32>
+}

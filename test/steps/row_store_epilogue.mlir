@@ -2,12 +2,14 @@
 //
 // DEFINE: %{opt} = %stepladder-opt --pipeline wgmma --set epilogue=rows --step row_store_epilogue --split-input-file
 // RUN: %{opt} %s --verify-diagnostics | FileCheck %s
+// RUN: %{opt} %s --verify-diagnostics --set consumer_warpgroups=1 | FileCheck %s --check-prefix=ONE
 
 // A buffer of 64 rows for each of two warpgroups, 32 columns and 8 more. The first row of C in eight begins at a unit,
 // the others 1 to 7 elements before one: of their 32 columns, three units and eight single elements.
 // CHECK-DAG: #[[to_warp_row:.+]] = affine_map<()[s0] -> (((s0 mod 128) floordiv 32) * 16)>
 // CHECK-DAG: #[[in_four:.+]] = affine_map<()[s0] -> (((s0 mod 32) floordiv 4) * 8)>
 // CHECK-DAG: #[[in_three:.+]] = affine_map<()[s0] -> (((s0 mod 32) floordiv 3) * 8)>
+// ONE: memref.alloc() {operand_c} : memref<1x64x40xbf16, #gpu.address_space<workgroup>>
 // CHECK-LABEL: func.func @rounded(
 // CHECK: memref.alloc() {operand_c} : memref<2x64x40xbf16, #gpu.address_space<workgroup>>
 // CHECK-NOT: {{memref.alloc|linalg|warpgroup_mma_store|nvvm.barrier}}

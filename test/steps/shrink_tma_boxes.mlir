@@ -1,7 +1,8 @@
 // Boxes are no higher than the matrix that they are loaded from. What they leave of a tile is zero from the start.
 //
-// RUN: %stepladder-opt %s --pipeline wgmma --step shrink_tma_boxes --split-input-file --verify-diagnostics \
-// RUN:   | FileCheck %s
+// DEFINE: %{opt} = %stepladder-opt %s --pipeline wgmma --step shrink_tma_boxes --split-input-file --verify-diagnostics
+// RUN: %{opt} | FileCheck %s
+// RUN: %{opt} --set block_m=40 | FileCheck %s --check-prefix=SHORT
 
 // 16 rows of A in tiles of 64: in each of two stages, 48 rows of eight units of 16 bytes are zeros.
 // CHECK-DAG: #[[to_row:.+]] = affine_map<()[s0] -> (s0 floordiv 8 + 16)>
@@ -126,7 +127,15 @@ func.func @short_k(%B: memref<24x128xf16>, %leader: i1) {
 
 // -----
 
-// A matrix as high as a box stays, and so does what blocks of a cluster load for each other.
+// A matrix as high as a box stays, and so does what blocks of a cluster load for each other. Of a tile of C of 40 rows,
+// 24 rows of A's tile are zeros.
+// SHORT-LABEL: func.func @stays(
+// SHORT: nvgpu.tma.create.descriptor {{.*}} box[%c40, %c64]
+// SHORT: nvgpu.tma.create.descriptor {{.*}} box[%c64, %c64]
+// SHORT: scf.for %{{.*}} to %c192 step %c128
+// SHORT: nvgpu.mbarrier.arrive.expect_tx {{.*}}, %c13312
+// SHORT: nvgpu.tma.async.load {{.*}} -> memref<40x64xf16
+
 // CHECK-LABEL: func.func @stays(
 // CHECK-NOT: {{vector.store|fence.proxy|%c16, }}
 // CHECK: nvgpu.tma.create.descriptor {{.*}} box[%c64, %c64]

@@ -1,6 +1,6 @@
-// The second consumer waits before its last two steps of six, until the first one has issued all of its MMAs.
+// The second consumer waits before its last three steps of six, until the first one has issued all of its MMAs.
 //
-// RUN: %stepladder-opt %s --pipeline wgmma --step stagger_consumers --set stagger=2 --split-input-file \
+// RUN: %stepladder-opt %s --pipeline wgmma --step stagger_consumers --set stagger=3 --set stages=5 --split-input-file \
 // RUN:   --verify-diagnostics | FileCheck %s
 
 // CHECK-LABEL: func.func @six_steps(
@@ -12,7 +12,7 @@
 // CHECK-DAG: [[follows:%.+]] = arith.cmpi ugt, [[number]], %c0
 // CHECK-DAG: [[is_followed:%.+]] = arith.cmpi ult, [[number]], %c1
 // CHECK: scf.for [[k:%.+]] = %c0 to %c384 step %c64
-// CHECK-NEXT: [[is_late:%.+]] = arith.cmpi eq, [[k]], %c256
+// CHECK-NEXT: [[is_late:%.+]] = arith.cmpi eq, [[k]], %c192
 // CHECK-NEXT: [[waits:%.+]] = arith.andi [[is_late]], [[follows]]
 // CHECK-NEXT: scf.if [[waits]] {
 // CHECK-NEXT: nvvm.barrier id = [[before]] number_of_threads = %c256_i32
@@ -68,7 +68,7 @@ func.func @three_steps(%loads: i1, %a: !tile, %b: !tile, %C: memref<64x64xf32, #
       nvvm.setmaxregister decrease 40
     } else {
       %zero = nvgpu.warpgroup.mma.init.accumulator -> !sums
-      // expected-error@+1 {{tc.stagger_consumers: 2 of 3 steps cannot wait in a pipeline of 4 stages}}
+      // expected-error@+1 {{tc.stagger_consumers: 3 of 3 steps cannot wait in a pipeline of 5 stages}}
       %d = scf.for %k = %c0 to %c3 step %c1 iter_args(%sum = %zero) -> (!sums) {
         %next = nvgpu.warpgroup.mma %a, %b, %sum : !tile, !tile, !sums -> !sums
         scf.yield %next : !sums

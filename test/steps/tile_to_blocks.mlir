@@ -143,3 +143,61 @@ func.func @broadcast(%A: tensor<3x100x8xf16>, %B: tensor<40x8xf16>, %C: memref<3
   bufferization.materialize_in_destination %d in restrict writable %C : (tensor<3x100x40xf16>, memref<3x100x40xf16>) -> ()
   return
 }
+
+// -----
+
+// Both products of a pair are computed in the tile of the op that reads them.
+// CHECK-LABEL: func.func @pair(
+// CHECK-NOT: linalg
+// CHECK: scf.forall ({{.*}}) in (2, 4) shared_outs
+// CHECK: [[ROWS:%.+]] = tensor.extract_slice %A
+// CHECK: [[P:%.+]] = linalg.matmul ins([[ROWS]], %{{.*}} : tensor<64x8xf16>, tensor<8x32xf16>)
+// CHECK: [[Q:%.+]] = linalg.matmul ins([[ROWS]], %{{.*}} : tensor<64x8xf16>, tensor<8x32xf16>)
+// CHECK: linalg.generic {{.*}} ins([[P]], [[Q]] : tensor<64x32xf32>, tensor<64x32xf32>)
+// CHECK: scf.forall.in_parallel
+// CHECK-NOT: linalg
+// CHECK: return
+#whole = affine_map<(i, j) -> (i, j)>
+func.func @pair(%A: tensor<128x8xf16>, %B: tensor<8x128xf16>, %G: tensor<8x128xf16>, %C: memref<128x128xf16>) {
+  %zero = arith.constant 0.0 : f32
+  %c = bufferization.to_tensor %C restrict writable : memref<128x128xf16> to tensor<128x128xf16>
+  %empty = tensor.empty() : tensor<128x128xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<128x128xf32>) -> tensor<128x128xf32>
+  %p = linalg.matmul ins(%A, %B : tensor<128x8xf16>, tensor<8x128xf16>)
+      outs(%zeros : tensor<128x128xf32>) -> tensor<128x128xf32>
+  %q = linalg.matmul ins(%A, %G : tensor<128x8xf16>, tensor<8x128xf16>)
+      outs(%zeros : tensor<128x128xf32>) -> tensor<128x128xf32>
+  %d = linalg.generic {indexing_maps = [#whole, #whole, #whole], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %q : tensor<128x128xf32>, tensor<128x128xf32>) outs(%c : tensor<128x128xf16>) {
+  ^bb0(%left: f32, %right: f32, %old: f16):
+    %product = arith.mulf %left, %right : f32
+    %rounded = arith.truncf %product : f32 to f16
+    linalg.yield %rounded : f16
+  } -> tensor<128x128xf16>
+  bufferization.materialize_in_destination %d in restrict writable %C : (tensor<128x128xf16>, memref<128x128xf16>) -> ()
+  return
+}
+
+// -----
+
+// C has two strides between its matrices: the batch is one loop, and divided where C is stored.
+// CHECK-LABEL: func.func @divided(
+// CHECK-NOT: linalg
+// CHECK: [[D:%.+]] = scf.forall ({{.*}}) in (6, 2, 4) shared_outs
+// CHECK: linalg.matmul ins({{.*}} : tensor<64x8xf16>, tensor<8x32xf16>) outs({{.*}} : tensor<64x32xf32>)
+// CHECK-NOT: linalg
+// CHECK: [[DIVIDED:%.+]] = tensor.reshape [[D]]
+// CHECK: bufferization.materialize_in_destination [[DIVIDED]]
+func.func @divided(%A: tensor<6x128x8xf16>, %B: tensor<6x8x128xf16>,
+    %C: memref<2x3x128x128xf32, strided<[49152, 128, 384, 1]>>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<6x128x128xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<6x128x128xf32>) -> tensor<6x128x128xf32>
+  %d = linalg.batch_matmul ins(%A, %B : tensor<6x128x8xf16>, tensor<6x8x128xf16>)
+      outs(%zeros : tensor<6x128x128xf32>) -> tensor<6x128x128xf32>
+  %extents = arith.constant dense<[2, 3, 128, 128]> : tensor<4xi64>
+  %divided = tensor.reshape %d(%extents) : (tensor<6x128x128xf32>, tensor<4xi64>) -> tensor<2x3x128x128xf32>
+  bufferization.materialize_in_destination %divided in restrict writable %C
+    : (tensor<2x3x128x128xf32>, memref<2x3x128x128xf32, strided<[49152, 128, 384, 1]>>) -> ()
+  return
+}

@@ -10,6 +10,7 @@ import pytest
 
 import stepladder
 from stepladder.api import building
+from stepladder.api.kernel_cache import KernelCache
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -148,3 +149,10 @@ def test_one_tensor_as_two_examples() -> None:
     query, key = torch.randn(16, 16).half(), torch.randn(16, 16).half()
     got = stepladder.compile(Scores(), (query, query), **options())(query, key)
     assert (got.float() - Scores()(query.float(), key.float())).abs().max() < 2e-2
+
+
+def test_nothing_is_kept_of_a_kernel_that_does_not_compile() -> None:
+    cache = KernelCache[str]()
+    with pytest.raises(ValueError, match="refused"), cache.only_one("shapes"):
+        raise ValueError("refused")
+    assert not cache.running and cache.find("shapes") is None

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
+from stepladder.emulator.core.program import decode_attribute
 from stepladder.mlir import printed
 from stepladder.mlir.bindings import ir
 
@@ -77,7 +79,27 @@ def test_integer_sets() -> None:
         printed.integer_set("affine_map<(d0) -> (d0)>")
 
 
-def test_constants() -> None:
-    assert printed.dense_integers(ir.Attribute.parse("dense<[[1, -2], [3, 7]]> : tensor<2x2xi4>")) == [1, -2, 3, 7]
-    assert printed.dense_floats(ir.Attribute.parse("dense<[1.0, -2.5]> : tensor<2xbf16>")) == [1.0, -2.5]
+@pytest.mark.parametrize("count", [2, 200])  # numbers one by one, and the bytes of all
+@pytest.mark.parametrize(
+    "type_, first, second",
+    [
+        ("i4", 7, -2),
+        ("i48", 1 << 40, -3),
+        ("bf16", 1.5, -np.inf),
+        ("bf16", np.nan, -0.0),
+        ("f8E5M2", np.inf, 1.0),
+        ("f8E5M2", -np.inf, np.nan),
+        ("f8E4M3FN", np.nan, 448.0),
+    ],
+)
+def test_constants_as_the_emulator_reads_them(type_: str, first: float, second: float, count: int) -> None:
+    element, expected = ir.Type.parse(type_), np.array([first, second] * (count // 2))
+    kind = ir.IntegerAttr if type_.startswith("i") else ir.FloatAttr
+    elements = ir.DenseElementsAttr.get([kind.get(element, number) for number in (first, second)] * (count // 2))
+    found = np.asarray(decode_attribute(elements)).astype(expected.dtype)
+    np.testing.assert_array_equal(found, expected)
+    assert (np.signbit(found) == np.signbit(expected))[~np.isnan(expected)].all()
+
+
+def test_complex_constants() -> None:
     assert printed.complex_numbers("dense<[(1.0,2.0), (-3.0,0.5)]>") == [1 + 2j, -3 + 0.5j]

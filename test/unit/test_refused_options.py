@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from stepladder.cli.main import main
+from stepladder.runtime import bundle
+from stepladder.runtime.bundle import Bundle, FunctionBundle
 from stepladder.runtime.errors import BAD_INPUT
 
 PTX = Path(__file__).resolve().parents[1] / "inputs" / "emulator" / "scale.ptx"
@@ -39,6 +41,27 @@ def test_options_that_exclude_each_other(
     out, err = capsys.readouterr()
     assert (out, err.startswith(f"error: {message}"), err.count("error")) == ("", True, 1), err
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("bench function kernel", "'function' is a bundle of a function, and 'kernel' of a single kernel"),
+        ("bench function --ceiling", "--ceiling is for bundles of one matmul, and 'function' is a function's"),
+        ("bench function --rotate", "--rotate is for bundles of one matmul, and 'function' is a function's"),
+    ],
+)
+def test_benchmarks_of_functions(
+    line: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def read(path: str) -> Bundle | FunctionBundle:
+        read_bundle = object.__new__(FunctionBundle if path == "function" else Bundle)
+        object.__setattr__(read_bundle, "path", Path(path))
+        return read_bundle
+
+    monkeypatch.setattr(bundle, "read_any", read)
+    assert main(line.split()) == BAD_INPUT
+    assert capsys.readouterr().err.startswith(f"error: {message}")
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,10 @@ THREE_LOOPS = (
     "indexing_maps = [affine_map<(i, j, k) -> (i, j)>, affine_map<(i, j, k) -> (i, j, k)>], "
     'iterator_types = ["parallel", "parallel", "parallel"]'
 )
+TO_TRANSPOSE = (
+    "indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>], "
+    'iterator_types = ["parallel", "parallel"]'
+)
 ALONG_ROWS = (
     "indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>], "
     'iterator_types = ["parallel", "reduction"]'
@@ -59,6 +63,17 @@ REFUSED = {
         ),
         4,
         "linalg.generic has 3 loops; it must have those of C, 2",
+    ),
+    "a transposed result": (
+        on_tensors(
+            "%e = tensor.empty() : tensor<16x8xf32>",
+            f"%r = linalg.generic {{{TO_TRANSPOSE}}} ins(%p : tensor<{C}>) outs(%e : tensor<16x8xf32>) {{ "
+            "^bb0(%x: f32, %y: f32): %z = arith.addf %x, %x : f32 linalg.yield %z : f32 } -> tensor<16x8xf32>",
+            result="%r",
+            type_="16x8xf32",
+        ),
+        4,
+        "linalg.generic writes its result with the indexing map (d0, d1) -> (d1, d0); it must be the identity map",
     ),
     "a type of 64 bits": (
         on_tensors(EMPTY, elementwise(SQUARED), result="%r"),

@@ -94,3 +94,55 @@ def test_requirements_of_given_knobs_come_first() -> None:
     assert error.message.startswith(
         "step 'load_weights_early': early_weights requires that the larger operand has rows of multiples of 16 bytes"
     )
+
+
+_I8 = {"a_type": "i8", "b_type": "i8", "acc_type": "i32", "c_type": "i32"}
+_F64 = {"a_type": "f64", "b_type": "f64"}
+_ROWS_OF_TILES = {"block_m": 16, "warp_m": 16}
+_TILES = {**_ROWS_OF_TILES, "block_n": 16, "warp_n": 16}
+_SPLIT = {"split_k": 2, "persistent_blocks": 0, "epilogue": "registers"}
+_IN_REGISTERS = {"split_f32": "registers", "block_n": 64}
+_IN_SHARED_MEMORY = {"split_f32": "shared", "block_n": 64}
+_SUBGROUPS = {"block_m": 512, "block_n": 512, "sg_n": 16}
+
+
+@pytest.mark.parametrize(
+    "pipeline, settings, problem, message",
+    [
+        ("mma_sync", _ROWS_OF_TILES, {"m": 2**20}, "C must have at most 65535 rows of tiles"),
+        ("mma_sync", {}, _F64, "the accumulator type must be f64 for operands of f64, and i32 for i8"),
+        ("wmma", _TILES, {"m": 2**19, "n": 2**21}, "C must have at most 2147483647 tiles, the maximum number of"),
+        ("wmma", {"prefetch": "cp_async"}, {"m": 100, **_I8}, "i8 tiles that do not divide m, n and k must be copied"),
+        ("xetile", _SUBGROUPS, {"m": 512, "n": 512}, "the subgroups of a work-group, must be a power of 2 up to 64"),
+        ("wgmma", {"epilogue": "registers"}, {"m": 2**31}, "extents must be below 2147483648: TMA coordinates have 32"),
+        ("wgmma", {"stagger": 1, "schedule": "pingpong", "block_n": 128}, {}, "stagger above 0 requires schedule ="),
+        ("wgmma", {"stagger": 4}, {"k": 512}, "stagger must be less than stages"),
+        ("wgmma", {"stagger": 1}, {}, "stagger above 0 requires at least as many k steps"),
+        ("wgmma", {"stagger": 1, **_SPLIT}, {"k": 1024}, "stagger above 0 requires split_k = 1 and tile_scheduler ="),
+        ("wgmma", {"stagger": 1, "block_n": 64}, {"k": 512, **_F32}, "stagger above 0 requires allow_tf32 = true"),
+        ("wgmma", {**_SPLIT, "schedule": "pingpong", "block_n": 128}, {}, "split_k above 1 requires schedule ="),
+        (
+            "wgmma",
+            {**_SPLIT, "swap_operands": True, "block_n": 64},
+            {"n": 1},
+            "requires m, then the columns of C, to be",
+        ),
+        ("wgmma", {"store_threads": 32, "swap_operands": True}, {}, "store_threads = 32 requires a row-major C"),
+        (
+            "wgmma",
+            {"swap_operands": True, "block_n": 64},
+            {"c_type": "f8E4M3FN", "accumulate": False},
+            "epilogue = tma with swap_operands requires results of 16-bit elements or wider",
+        ),
+        ("wgmma", {"early_weights": True}, {"m": 16, "n": 1024, **_I8}, "early_weights requires a K-major larger"),
+        ("wgmma", {}, _F32, "two sets of accumulators and 32 other registers must fit in consumer_registers"),
+        ("wgmma", {"split_f32": "registers"}, _F32, "two sets of accumulators, fragment_registers of A and 40"),
+        ("wgmma", {**_IN_REGISTERS, "cluster_m": 2}, _F32, "register operands require clusters of one block"),
+        ("wgmma", {**_IN_REGISTERS, "tile_scheduler": "stream_k"}, _F32, "register operands require tile_scheduler ="),
+        ("wgmma", {**_IN_SHARED_MEMORY, "stagger": 1}, {"k": 512, **_F32}, "split_f32 = shared requires schedule ="),
+    ],
+)
+def test_settings_that_no_kernel_has(pipeline: str, settings: dict, problem: dict, message: str) -> None:
+    error = refusal(pipeline, settings, **problem)
+    assert message in error.message
+    assert ", but " in error.message and any(note.startswith("requirement: ") for note in error.notes)

@@ -17,7 +17,9 @@ from stepladder.pipeline.sequences import sequences_of
 from stepladder.runtime.resources import transforms_dir
 
 STEPS = sorted(transforms_dir().glob("steps/**/*.mlir"))
+STEPS_OF_FUNCTIONS = sorted(transforms_dir().glob("functions/steps/*.mlir"))
 PIPELINES = sorted(transforms_dir().glob("*.mlir"))
+PIPELINES_OF_FUNCTIONS = sorted(transforms_dir().glob("functions/*.mlir"))
 SEQUENCE = re.compile(r"^  transform\.named_sequence (private )?@(\w+)\(", re.MULTILINE)
 
 
@@ -27,7 +29,7 @@ def head(path: Path) -> list[str]:
     return list(lines[: next(i for i, line in enumerate(lines) if not line.startswith("//"))])
 
 
-@pytest.mark.parametrize("path", STEPS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", STEPS + STEPS_OF_FUNCTIONS, ids=lambda path: path.stem)
 def test_step(path: Path) -> None:
     assert [name for private, name in SEQUENCE.findall(path.read_text()) if not private] == [path.stem]
     comment = "\n".join(head(path))
@@ -38,7 +40,7 @@ def test_step(path: Path) -> None:
     assert is_optional == ("// Left out: " in comment), "the head of an optimization says what is there without it"
 
 
-@pytest.mark.parametrize("path", STEPS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", STEPS + STEPS_OF_FUNCTIONS, ids=lambda path: path.stem)
 def test_step_is_tested(path: Path) -> None:
     tests = transforms_dir().parent / "test" / "steps"
     if tests.is_dir():
@@ -48,11 +50,11 @@ def test_step_is_tested(path: Path) -> None:
 def test_every_step_is_used() -> None:
     used = set()
     with mlir_context():
-        for path in PIPELINES:
-            pipeline = library.load(path.stem)
+        for name in (*(path.stem for path in PIPELINES), *map(str, PIPELINES_OF_FUNCTIONS)):
+            pipeline = library.load(name)
             sequences = sequences_of(pipeline, pipeline.steps)
             used |= {sequence.attributes["sym_name"].value for sequence in sequences}
-    assert used == {path.stem for path in STEPS}
+    assert used == {path.stem for path in STEPS + STEPS_OF_FUNCTIONS}
 
 
 @pytest.mark.parametrize("path", PIPELINES, ids=lambda path: path.stem)
@@ -69,7 +71,7 @@ def test_derived_names_are_used(path: Path) -> None:
     assert set(pipeline.derived) - set(used) == set()
 
 
-@pytest.mark.parametrize("path", STEPS + PIPELINES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(transforms_dir().rglob("*.mlir")), ids=lambda path: path.stem)
 def test_lines(path: Path) -> None:
     text = path.read_text()
     assert max(map(len, text.splitlines())) <= 120

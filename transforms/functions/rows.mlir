@@ -11,7 +11,7 @@ module attributes {transform.with_named_sequence} {
     %dependent_launch = transform.tune.knob<"dependent_launch"> = false from options = [false, true]
       {description = "the kernel may be launched while the one before it ends; from sm_90 on"} -> !transform.any_param
     %threads = transform.tune.knob<"threads"> = 256 from options = [256, 512, 1024]
-      {description = "threads of a block, which compute a row of more than 512 columns, or a warp each shorter ones"}
+      {description = "threads of a block, which computes a row of more than 512 columns; a warp computes a shorter one"}
       -> !transform.any_param
     %math = transform.tune.knob<"math"> = "fast" from options = ["fast", "libdevice"]
       {description = "fast: a softmax is approximated where all results have 16 bits; libdevice: never"}

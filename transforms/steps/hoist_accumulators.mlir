@@ -22,11 +22,9 @@
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @hoist_accumulators(%module: !transform.any_op {transform.readonly})
       attributes {optimization} {
-    %k_loop = transform.structured.match ops{["scf.for"]} in %module : (!transform.any_op) -> !transform.any_op
-    // Addresses of C must be defined outside the loop, or the transfers cannot be hoisted.
-    transform.apply_licm to %k_loop : !transform.any_op
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
-    // Moves each pair of a read and a write of the same address out of the loop, as an iter_arg.
+    // Moves addresses that do not depend on k before the loop, and then each pair of a read and a write of the same
+    // address out of the loop, as an iter_arg.
     %hoisted = transform.structured.hoist_redundant_vector_transfers %func : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %hoisted {
       transform.apply_patterns.canonicalization

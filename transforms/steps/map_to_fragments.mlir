@@ -36,9 +36,7 @@ module attributes {transform.with_named_sequence} {
     transform.structured.vectorize %compute {create_named_contraction} : !transform.any_op
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     // Fragment reads must address the shared tiles themselves, not views of them, for later steps to change the layout.
-    // The extensions of the operands to the accumulator type fold into the contraction.
     transform.apply_patterns to %func {
-      transform.apply_patterns.vector.fold_arith_extension
       transform.apply_patterns.memref.fold_memref_alias_ops
       transform.apply_patterns.canonicalization
     } : !transform.any_op

@@ -26,10 +26,10 @@ class KernelCache(Generic[_Kernel]):
         self.running: dict[object, threading.Lock] = {}
 
     def find(self, key: object) -> _Kernel | None:
-        """Returns the kept object, or None.
+        """Returns the kernel of a key; None where it is not kept.
 
         Args:
-            key: of it.
+            key: of the kernel.
         """
         with self.lock:
             if key in self.kernels:
@@ -37,11 +37,11 @@ class KernelCache(Generic[_Kernel]):
             return self.kernels.get(key)
 
     def keep(self, key: object, kernel: _Kernel) -> None:
-        """Keeps an object; beyond the limit, the least recently used one is dropped.
+        """Keeps a kernel; beyond the limit, the least recently used one is dropped.
 
         Args:
-            key: of it.
-            kernel: the kernel or function.
+            key: of the kernel.
+            kernel: the kernel, or a function.
         """
         with self.lock:
             self.kernels[key] = kernel
@@ -50,17 +50,16 @@ class KernelCache(Generic[_Kernel]):
 
     @contextlib.contextmanager
     def only_one(self, key: object) -> Iterator[None]:
-        """Lets one thread at a time compile a kernel.
+        """Enters a block that one thread at a time runs for a kernel: others that compile it wait.
 
         Args:
-            key: of it.
-
-        Returns:
-            A context manager, in which the others wait.
+            key: of the kernel.
         """
         with self.lock:
             lock = self.running.setdefault(key, threading.Lock())
         with lock:
-            yield
-        with self.lock:
-            self.running.pop(key, None)
+            try:
+                yield
+            finally:
+                with self.lock:
+                    self.running.pop(key, None)

@@ -38,17 +38,17 @@ _FOREIGN = {
     "tm_tensor": "an op that is neither elementwise nor a reduction",
     "ml_program": "random numbers, which kernels do not draw; accepted: a module in eval mode, without dropout",
 }
-# Of PyTorch's refusals of values that are not known when a module is exported, and the lines of the user's code.
+# PyTorch's refusals of values that are not known when a module is exported, and the lines of the user's code in them.
 _BY_DATA = re.compile(r"guard on data-dependent expression .*\bu\d+|data-dependent (?:branching|value)")
 _UNTRACED = "found a fake tensor in the exported program constant's list"
 _BY_TENSOR = "accepted for an index in a tensor: index_select and index_copy, whose index is a tensor of one element"
-# Parts of the names of such ops in PyTorch.
+# Parts of the names of ops that become ops of tm_tensor.
 _ORDERING = ("sort", "scatter", "index_put", "nonzero", "unique", "mode")
-# Of those that end the process where torch-mlir lowers them.
+# Ops on which torch-mlir ends the process.
 _SCATTERS = ("aten.scatter", "aten.scatter_reduce", "aten.scatter_add")
-# Ops at one position of an axis, a constant after two other operands.
+# Ops at one position of an axis: an operand after two others, a constant unless it depends on data.
 _PLACED = ("aten.select.int", "aten.select_copy.int", "aten.select_scatter.default")
-# Of those that are right on elements of uint8; torch-mlir takes others as signed integers.
+# Ops that torch-mlir lowers correctly on elements of uint8; it takes those of other ops as signed integers.
 _OF_BYTES = (
     *(
         "_assert_tensor_metadata",
@@ -69,9 +69,9 @@ _OF_BYTES = (
     *("unsqueeze", "view", "where", "masked_fill", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor"),
     *("__lshift__", "__rshift__", "eq", "ne", "zeros_like", "ones_like", "full_like", "empty_like"),
 )
-# Of those that are right where all operands are tensors of uint8.
+# Ops that are right where all operands are tensors of uint8.
 _BETWEEN_BYTES = ("add", "sub", "mul")
-# And those of them and integers.
+# Comparisons, which are right of tensors of uint8 with each other and with integers of Python.
 _COMPARISONS = ("lt", "le", "gt", "ge")
 _INSTEAD = (
     "accepted: elementwise ops, reductions, argmax, views, slices, concatenations, gathers (embedding, gather, "

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 # Limit of `--emulate small`: arithmetic operations of the matmuls, a few seconds to a minute of one core for all
 # steps of a pipeline.
 SMALL_FLOPS = 2**25
-# After so many seconds no further step of a kernel is executed, but by `--emulate always`: some arithmetic operations
-# take long, such as the dequantization of weights of four bits.
+# Seconds after which no further step of a kernel is executed, except with `--emulate always`: few arithmetic operations
+# may take long, such as the dequantization of weights of four bits.
 LONGEST = 60.0
 
 CANDIDATES = 5  # of the cost model that are shown

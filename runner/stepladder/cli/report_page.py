@@ -10,7 +10,7 @@ from html import escape
 
 from stepladder import __version__
 
-# Data of constants from so many characters on is left out, as MLIR's -mlir-elide-elementsattrs-if-larger does it.
+# Characters from which on the data of a constant is left out, as by MLIR's -mlir-elide-elementsattrs-if-larger.
 _LONG = 256
 _ELIDED = "dense_resource<__elided__>"
 _CONSTANT = re.compile(r'dense<(?:"0x[0-9A-Fa-f]*"|\[[^<>]*\])>')

@@ -1,19 +1,27 @@
 """Attributes that the bindings have no accessors for, read from the text that MLIR prints.
 
-Each function takes an attribute or its text, or an op. A text of another form than MLIR prints raises `ValueError`.
+Functions take an attribute, most of them its text too, or an op. A text of another form than MLIR prints raises
+`ValueError`.
 """
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from stepladder.mlir import bindings
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.element_types import bits_of_name
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _KEYWORD = re.compile(r"(\w+)>?$")
 _CHIP = re.compile(r'chip = "(\w+)"')
 _INTEGER_SET = re.compile(r"affine_set<(.*?) : \((.*)\)>")
 _COMPLEX = re.compile(r"\(([^(),<>]+),([^(),<>]+)\)")
+_BYTES = re.compile(r'"0x([0-9A-Fa-f]*)"')
+_NUMBER = re.compile(r"[-+\w.]+")
 
 # Of `arith::AtomicRMWKind`, in the order of their encoding, which differ between versions of MLIR.
 ATOMIC_KINDS = bindings.atomic_kinds()
@@ -115,25 +123,35 @@ def integer_set(attribute: ir.Attribute | str) -> tuple[ir.AffineMap, list[bool]
     return ir.AffineMapAttr(ir.Attribute.parse(f"affine_map<{inside[1]} -> ({expressions})>")).value, equalities
 
 
-# Constants of element types that NumPy has no buffers of.
+def dense_numbers(attribute: ir.Attribute, dtype: np.dtype) -> np.ndarray:
+    """Returns the numbers of a `dense` attribute, in row-major order; one number for a splat.
 
-
-def dense_integers(attribute: ir.Attribute | str) -> list[int]:
-    """Returns the values of a `dense` attribute of integers, in row-major order; one value for a splat.
-
-    Args:
-        attribute: the elements, or their text.
-    """
-    return [int(number) for number in re.findall(r"-?\d+", _inside(str(attribute)))]
-
-
-def dense_floats(attribute: ir.Attribute | str) -> list[float]:
-    """Returns the values of a `dense` attribute of floating-point type, in row-major order; one for a splat.
+    MLIR prints a number in decimal, the bits of one that decimal does not say, such as an infinity, and the bytes of
+    all numbers where they are many.
 
     Args:
-        attribute: the elements, or their text.
+        attribute: the elements, of integers, truth values or floating-point numbers.
+        dtype: of the result, with the bits of the element type, or with more for integers, whose sign is then lost.
     """
-    return [float(number) for number in re.findall(r"[-+]?\d[\d.eE+-]*", _inside(str(attribute)))]
+    import numpy as np  # few payloads have constants
+
+    inside = str(attribute).partition("dense<")[2].rpartition("> :")[0]
+    if blob := _BYTES.fullmatch(inside):
+        element = str(ir.ShapedType(ir.DenseElementsAttr(attribute).type).element_type)
+        width = -(-(bits_of_name(element) or 64) // 8)  # of index: 64 bits
+        rows = np.frombuffer(bytes.fromhex(blob[1]), np.uint8).reshape(-1, width)
+        return np.pad(rows, ((0, 0), (0, dtype.itemsize - width))).view(dtype).reshape(-1)
+    bits = np.dtype(f"u{dtype.itemsize}")
+    is_integer = dtype.kind in "iub"
+
+    def number(text: str) -> np.ndarray:
+        if text in ("true", "false"):
+            return np.array(text == "true", dtype)
+        if text.startswith("0x"):
+            return np.array(int(text, 16), bits).view(dtype)
+        return np.array(int(text) if is_integer else float(text)).astype(dtype)
+
+    return np.array([number(text) for text in _NUMBER.findall(inside)], dtype)
 
 
 def complex_numbers(printed: ir.Operation | ir.Attribute | str) -> list[complex]:
@@ -143,7 +161,3 @@ def complex_numbers(printed: ir.Operation | ir.Attribute | str) -> list[complex]
         printed: the constant, its value, or their text.
     """
     return [complex(float(real), float(imaginary)) for real, imaginary in _COMPLEX.findall(str(printed))]
-
-
-def _inside(text: str) -> str:
-    return text[text.index("<") + 1 : text.rindex("> :")]

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepladder.mlir import printed
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import users_of, walk
 from stepladder.payload.refusal import refuse
@@ -17,7 +18,7 @@ from stepladder.runtime.element_types import BUFFER_TYPES
 if TYPE_CHECKING:
     import numpy as np
 
-# As MLIR prints a resource and a large constant: the bytes in hexadecimal, a resource's after its alignment.
+# As MLIR prints a resource: its alignment and its bytes, in hexadecimal.
 _HEX = re.compile(r'"0x([0-9A-Fa-f]*)"')
 _ALIGNMENT_BYTES = 4
 
@@ -138,21 +139,4 @@ def _bytes_of(op: ir.Operation, dtype: np.dtype) -> bytes:
         module.body.append(op.clone())
         blobs = _HEX.findall(str(module))
         return bytes.fromhex(blobs[-1])[_ALIGNMENT_BYTES:] if blobs else b""
-    blobs = _HEX.findall(str(value))
-    if blobs:
-        return bytes.fromhex(blobs[-1])
-    import numpy as np  # few payloads have constants
-
-    # MLIR prints as many digits as a value needs, and the bits of those that no digits say.
-    texts = re.findall(r"[-+\w.]+", str(value).partition("dense<")[2].rpartition("> :")[0])
-    bits = np.dtype(f"u{dtype.itemsize}")
-    is_integer = dtype.kind in "ib"
-
-    def number(text: str) -> np.ndarray:
-        if text in ("true", "false"):
-            return np.array(text == "true")
-        if text.startswith("0x"):
-            return np.array(int(text, 16), bits).view(dtype)
-        return np.array(int(text) if is_integer else float(text)).astype(dtype)
-
-    return b"".join(number(text).tobytes() for text in texts)
+    return printed.dense_numbers(value, dtype).tobytes()

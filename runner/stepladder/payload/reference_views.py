@@ -45,7 +45,7 @@ def view_of(op: ir.Operation) -> BufferView:
         op: of a reference program on buffers.
 
     Raises:
-        StepladderError: dynamic shapes, or a part of the buffer.
+        StepladderError: dynamic shapes, or a part that is not dense rows of an argument at a static offset.
     """
     source, result = (ir.MemRefType(value.type) for value in (op.operands[0], op.results[0]))
     is_static = source.has_static_shape and result.has_static_shape
@@ -108,7 +108,7 @@ def _strips(view: BufferView) -> list[tuple[tuple[int, ...], tuple[int, ...], tu
     for axis, (size, stride) in enumerate(list(zip(view.shape, view.part[1]))[:-1]):
         inner = zip(view.shape[axis + 1 :], view.part[1][axis + 1 :])
         span = sum((extent - 1) * step for extent, step in inner) + 1
-        # The pitch of one row says nothing, and may be any.
+        # The pitch of a single row is not used, and may be less than the row.
         pitch = max(stride, span)
         strips.append(((*outer, size * pitch), (*outer, size, pitch), (*outer, size, span)))
         outer = (*outer, size)
@@ -122,7 +122,8 @@ def _run_of(view: BufferView) -> int:
 
 
 def _taken(number: int, view: BufferView, new: Callable[[], int]) -> tuple[list[Instruction], list[int]]:
-    """Returns the instructions that make a part of a buffer's content, and the values before each dimension."""
+    """Returns the instructions that make a part of a buffer's content, and the values that its slices are taken from,
+    the flat buffer first."""
     assert view.part is not None
     flat, run = new(), new()
     instructions: list[Instruction] = [
@@ -146,7 +147,7 @@ def _taken(number: int, view: BufferView, new: Callable[[], int]) -> tuple[list[
 
 
 def _length(padded: tuple[int, ...], rows: tuple[int, ...], taken: tuple[int, ...]) -> int:
-    """Returns the elements of a run that rows of a pitch are, of which the last one has no gap after it."""
+    """Returns the length of the run of memory that has all rows of a pitch: no gap follows the last row."""
     return padded[-1] - rows[-1] + taken[-1]
 
 

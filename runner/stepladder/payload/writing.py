@@ -34,7 +34,8 @@ def matmul_text(
             before they are rounded, once.
         a_layout, b_layout: `row`, or `column` for an operand that is the row-major buffer of its transpose, A[k, m] or
             B[n, k], which the matmul's indexing maps express.
-        batch: so many matmuls, A[batch, m, k], B[batch, k, n] and C[batch, m, n]; None for one, without this dimension.
+        batch: number of matmuls, A[batch, m, k], B[batch, k, n] and C[batch, m, n]; None for one matmul, without this
+            dimension.
         broadcast: the operands of a batch that have no such dimension, `a`, `b` or `ab`: all matmuls read one matrix.
 
     Raises:

@@ -352,8 +352,7 @@ def build(
     Raises:
         StepladderError: as `run_pipeline` and `machine_code.generate`, or a kernel that does not fit its target.
     """
-    if request.start is not None:
-        raise StepladderError(f"a build runs a whole pipeline, and the request begins with step '{request.start}'")
+    request.check_build()
     find_tool("ptxas")  # before the pipeline runs, whose result is of no use without it
     run = run_pipeline(text, name, request, progress=progress)
     program = read_text(text, name, request)

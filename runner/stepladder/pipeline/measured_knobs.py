@@ -195,7 +195,7 @@ _SECTOR_BITS, _PITCH_BITS = 256, 128
 
 
 def _begin_within_sectors(rows: tuple[int, int], bits: int) -> tuple[bool, ...]:
-    """Tells of A and B whether their rows, of so many elements, begin within sectors."""
+    """Returns, for A and for B, whether its rows, whose elements are counted in `rows`, begin within sectors."""
     return tuple(row * bits % _SECTOR_BITS > 0 and row * bits % _PITCH_BITS == 0 for row in rows)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from stepladder.extension import plugins
 from stepladder.pipeline.definition import KnobValue, value_text
+from stepladder.runtime.errors import StepladderError
 
 # The knob of kernels that load weights before the preceding kernel has ended.
 EARLY_WEIGHTS = "early_weights"
@@ -50,6 +51,15 @@ class Request:
     function: str | None = None
     constant_weights: bool = False
     in_function: bool = False
+
+    def check_build(self) -> None:
+        """Checks that a build can make the request.
+
+        Raises:
+            StepladderError: it begins with a step; a build runs a whole pipeline.
+        """
+        if self.start is not None:
+            raise StepladderError(f"a build runs a whole pipeline, and the request begins with step '{self.start}'")
 
     def command_line(self, payload: str) -> str:
         """Returns the `stepladder-opt` command that makes this request.

@@ -103,8 +103,7 @@ def build(
     Raises:
         StepladderError: as `run_pipeline` and `spirv.generate`, or a kernel that does not fit its target.
     """
-    if request.start is not None:
-        raise StepladderError(f"a build runs a whole pipeline, and the request begins with step '{request.start}'")
+    request.check_build()
     program = is_tile_program(parse_payload(text, name))
     if program:
         request = dataclasses.replace(request, start=_FIRST_OF_PROGRAMS, tuned=False)

@@ -4,7 +4,7 @@
 // arithmetic on whole tensors, `linalg.softmax`, which is four loop nests, and concatenations and paddings, which
 // insert slices into a tensor. An insertion becomes an elementwise op with a select, which fuses with the ops around
 // it. If results of matmuls are inserted one after the other and make up all of a tensor, such as stacked heads, their
-// insertions become one such op in a function of its own, which plan_workspace can leave out; so do columns, such as
+// insertions become one such op in a function of its own, which `plan_workspace` can leave out; so do columns, such as
 // heads side by side, where the pipelines of matmuls write parts of buffers, and parts of an argument whose memory the
 // result takes. A slice of a part that an insertion does not change, such as the next tile of a loop's result, becomes
 // a slice of the tensor before the insertion. Slices of a transposed tensor, such as the queries, keys and values of
@@ -30,7 +30,7 @@
 //     %new = tensor.extract %y[arith.select %is_inside, %row, %c0, linalg.index 1]
 //     arith.select %is_inside, %new, %x_element
 //   }
-
+//
 // Before:
 //   %y = tensor.insert_slice %h0 into %x[0, 0, 0] [1, 32, 64] [1, 1, 1] : tensor<32x64xf16> into tensor<2x32x64xf16>
 //   %z = tensor.insert_slice %h1 into %y[1, 0, 0] [1, 32, 64] [1, 1, 1] : tensor<32x64xf16> into tensor<2x32x64xf16>

@@ -20,8 +20,8 @@ module attributes {transform.with_named_sequence} {
     %caller = transform.structured.match ops{["func.func"]} attributes{has_stages} in %module
       : (!transform.any_op) -> !transform.any_op
     transform.include @generalize_elementwise failures(propagate) (%caller) : (!transform.any_op) -> ()
-    // Contractions that `outline_matmuls` has left: batches of products of vectors, products that the result repeats, and
-    // those of types that matrix units do not multiply.
+    // Contractions that `outline_matmuls` has left: batches of products of vectors, products that the result repeats,
+    // and those of types that matrix units do not multiply.
     %vectors = transform.structured.match ops{[
         "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_mmt4d", "linalg.batch_reduce_matmul",
         "linalg.batch_vecmat", "linalg.contract", "linalg.dot", "linalg.matmul", "linalg.matvec", "linalg.mmt4d",

@@ -7,8 +7,8 @@
 // copy vectors. The step does not change contractions that the front accepts. Where the pipelines read batches of
 // several strides in place (`strided`), such an operand keeps its order, and the contraction is marked for the front.
 // A transpose of the result becomes part of the contraction where the front then accepts that: JAX writes the scores of
-// heads that share keys in another order, and transposes them.
-// Upstream's op transposes only to the order of one named op.
+// heads that share keys in another order, and transposes them. Upstream's op transposes only to the order of one named
+// op.
 //
 // Source: transpose-transpose-GEMM-transpose, as in the survey of tensor contractions by Springer and Bientinesi
 // (2018).

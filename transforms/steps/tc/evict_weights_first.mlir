@@ -3,7 +3,7 @@
 // A product of few rows reads each weight once. In the L2 cache, the lines of its weights evict lines that are read
 // again: A, which every block loads, and C, which the next kernel reads. With the cache hint `evict_first`, the lines
 // of the weights are evicted first. The hint is set on loads of the operand that `load_weights_early` or
-// `prefetch_to_l2` reads ahead of the wait, which is larger than the cache.
+// `prefetch_to_l2` reads ahead of the wait, and without these steps on loads of the larger operand.
 //
 // `kept_weights` is the number of sixteenths of these lines that are loaded without the hint, so that the L2 cache
 // keeps them from launch to launch. If operands do not fit in L2 and every launch reads them in the same order, most

@@ -83,7 +83,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "n % 4 == 0 or c_layout == 'column'",
          message = "split_k above 1 requires n to be a multiple of 4"},
         {condition = "m > 1 or c_layout == 'row'",
-         message = "split_k above 1 with swapped operands requires m above 1"}
+         message = "split_k above 1 with swapped operands requires m, then the columns of C, to be above 1"}
       ]} {
     "tc.split_k"(%module) {splits = 1 : i64, threads = 256 : i64, workspace = "cluster",
       knobs = {splits = "split_k", threads = "consumers * 128",

@@ -22,9 +22,10 @@ BACKENDS = ("auto", "gpu", "emulator")
 # an operand, is in the steps that it may take (`emulator.EMULATED_STEPS`).
 EMULATED_FLOPS = 2**31
 
-# Launches of the checks on the emulator. A smaller problem is named from so many arithmetic operations on, where it has
-# so many times fewer.
+# Launches of the checks on the emulator.
 LAUNCHES = 2
+# A note names a smaller problem if the problem takes HINTED_FLOPS arithmetic operations or more, and the smaller one
+# takes at least WORTHWHILE times fewer.
 HINTED_FLOPS = 2**28
 WORTHWHILE = 4
 

@@ -379,14 +379,15 @@ def _dense(attribute: ir.DenseElementsAttr) -> np.ndarray | str:
         return str(attribute)
     shape = type_.static_shape
     if type_.element.is_integer and type_.element.width not in (1, 8, 16, 32, 64):  # has no buffer protocol either
-        numbers = [values.wrap(number, type_.element.width) for number in printed.dense_integers(attribute)]
+        printed_numbers = printed.dense_numbers(attribute, type_.element.dtype).tolist()
+        numbers = [values.wrap(number, type_.element.width) for number in printed_numbers]
         array = np.array(numbers, type_.element.dtype)
         return np.full(shape, array[0]) if attribute.is_splat else array.reshape(shape)
     if attribute.is_splat:
         value = attribute.get_splat_value().value
         return np.full(shape, value, type_.element.dtype)
     if type_.element.is_float and type_.element.name not in ("f16", "f32", "f64"):  # has no buffer protocol
-        return np.array(printed.dense_floats(attribute), type_.element.dtype).reshape(shape)
+        return printed.dense_numbers(attribute, type_.element.dtype).reshape(shape)
     return np.array(attribute).astype(type_.element.dtype).reshape(shape)
 
 

@@ -79,7 +79,7 @@ def copy(fiber: Fiber, op: Instruction, target: Value, source: Value, size: Valu
 
 @brings("mgpuMemset16", "mgpuMemset32")
 def fill(fiber: Fiber, op: Instruction, target: Value, value: Value, count: Value, *stream: Value) -> None:
-    """Writes a number of 16 or of 32 bits so many times."""
+    """Fills memory with a number of 16 or of 32 bits, which is repeated `count` times."""
     width = int(op.attributes["callee"][-2:])
     element = Scalar(f"i{width}", np.dtype(f"i{width // 8}"), width)
     pointers.write(fiber, op, target, np.full(int(count), value, element.dtype), element, (int(count),))

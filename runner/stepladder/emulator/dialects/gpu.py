@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _AXES = "xyz"
 # The attribute of `llvm.func` with the number of threads of a subgroup; launches and `gpu.func` take it too.
 _SUBGROUP_SIZE = "intel_reqd_sub_group_size"
-_XE_DIALECTS, _XE_SUBGROUP = ("xegpu.", "xevm."), 16  # whose kernels have so many threads a subgroup
+_XE_DIALECTS, _XE_SUBGROUP = ("xegpu.", "xevm."), 16  # whose kernels have 16 threads a subgroup
 
 
 def _axis(op: Instruction) -> int:

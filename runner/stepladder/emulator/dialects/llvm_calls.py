@@ -189,8 +189,8 @@ def _assertfail(
     fiber: Fiber, op: Instruction, message: Value, file: Value, line: Value, function: Value, size: Value
 ) -> None:
     """Says that an assertion does not hold; the threads end at the `llvm.unreachable` or the return after it."""
-    text, name, file_name = (pointers.text_at(fiber, op, fiber.first(part)) for part in (message, file, function))
-    cf.fail(fiber, op, text, (name, file_name, int(fiber.first(line))), fiber.active)
+    text, file_name, name = (pointers.text_at(fiber, op, fiber.first(part)) for part in (message, file, function))
+    cf.fail(fiber, op, text, (file_name, name, int(fiber.first(line))), fiber.active)
 
 
 @executes("llvm.alloca")

@@ -117,7 +117,7 @@ def mma_sync(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
 
 
 def _sparsity(fiber: Fiber, op: Instruction, metadata: Value, selector: Value, bits: int, k: int) -> Sparsity:
-    """Returns the metadata of a sparse product, of elements of so many bits."""
+    """Returns the metadata of a sparse product of elements of `bits` bits."""
     number = fiber.agreed(selector)
     if isinstance(number, np.ndarray) or not 0 <= number < selectors(bits, k):
         raise Unsupported(op, f"with the sparsity selector {number}")

@@ -48,7 +48,7 @@ def arrive_nocomplete(fiber: Fiber, op: Instruction, address: Value, count: Valu
 
 @executes("nvvm.mbarrier.arrive_drop", "nvvm.mbarrier.arrive_drop.nocomplete")
 def arrive_drop(fiber: Fiber, op: Instruction, address: Value, *count: Value) -> Value:
-    """Arrives, for this phase and for good: later phases wait for so many less."""
+    """Arrives, and lowers the number of arrivals that later phases wait for."""
     token = nvgpu.phases(fiber, op, address)
     arrivals = count[0] if count else 1
     mbarriers.arrive_at(fiber, op, address, arrivals=arrivals, releases=not op.attributes.get("relaxed"), drops=True)

@@ -67,7 +67,7 @@ class Counters:
         instructions: of the matrix units, by op: executions by a warp.
         multiply_adds: multiplications and additions of the matrix units.
         barriers: executions by a warp, by op.
-        blocks: that ran; by so many all of these are divided for what a block costs.
+        blocks: blocks that ran, which the counts of a block (`per_block`) are averages over.
     """
 
     traffic: dict[tuple[int, str, str], Traffic] = field(default_factory=dict)
@@ -240,14 +240,13 @@ class Counters:
         row.sectors += -(-size // SECTOR) if space == "global" else 0
 
     def products(self, fiber: Fiber, op: Instruction, multiply_adds: int, warps: int = 1) -> None:
-        """Counts an instruction of the matrix units, of so many multiplications and additions each, by all active
-        warps (`warps` of them make one instruction).
+        """Counts an instruction of the matrix units that all active warps execute.
 
         Args:
             fiber: the threads.
             op: which the counters are for.
-            multiply_adds: of one instruction.
-            warps: that make one instruction: 1, or 4 for a warpgroup.
+            multiply_adds: multiplications, each with an addition, of one instruction.
+            warps: warps that execute one instruction together: 1, or 4 for a warpgroup.
         """
         executions = len(fiber.warps) // warps
         self.instructions[op.name] = self.instructions.get(op.name, 0) + executions

@@ -298,7 +298,7 @@ def arrive_at(
         arrivals: of each thread, uniform or (T,).
         block: of the cluster, where the mbarrier is another block's; uniform or (T,).
         releases: whether the arrival has release semantics.
-        drops: whether later phases wait for so many arrivals less.
+        drops: whether later phases wait for fewer arrivals, by `arrivals`.
     """
     group = fiber.group
     numbers = address, expected, arrivals

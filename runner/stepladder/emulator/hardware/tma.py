@@ -142,7 +142,7 @@ class _Placement:
         self._granules: dict[int, Granules] = {}
 
     def granules(self, granule: int) -> Granules:
-        """Returns its granules of so many bytes."""
+        """Returns its granules of `granule` bytes."""
         if granule not in self._granules:
             self._granules[granule] = granules_of(self.starts, shared_memory_layouts.UNIT, granule)
         return self._granules[granule]

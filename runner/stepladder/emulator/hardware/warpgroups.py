@@ -214,7 +214,7 @@ class _Place:
         return elements.reshape(-1, k, self.per).swapaxes(1, 2).reshape(rows, k)
 
     def granules(self, granule: int) -> Granules:
-        """Returns its granules of so many bytes."""
+        """Returns its granules of `granule` bytes."""
         if granule not in self._granules:
             self._granules[granule] = granules_of(self.starts, shared_memory_layouts.UNIT, granule)
         return self._granules[granule]

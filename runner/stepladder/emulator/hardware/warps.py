@@ -60,6 +60,7 @@ def once_a_warp(fiber: Fiber, numbers: Sequence[np.ndarray]) -> tuple[Fiber, np.
     """Returns a fiber of the lanes that execute an op for their warp.
 
     Args:
+        fiber: the threads.
         numbers: what the op depends on that differs between threads (`varying`).
 
     Returns:
@@ -81,7 +82,7 @@ def once_a_warp(fiber: Fiber, numbers: Sequence[np.ndarray]) -> tuple[Fiber, np.
 
 
 def is_of_block(fiber: Fiber, numbers: Sequence[np.ndarray]) -> bool:
-    """Whether the active threads of each block have the same values.
+    """Returns whether the active threads of each block have the same values.
 
     Args:
         fiber: the threads.

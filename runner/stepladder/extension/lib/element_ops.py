@@ -21,16 +21,3 @@ def created(op: ir.Operation, operands: Sequence[ir.Value], width: int | None) -
         type_ = op.results[0].type
         return narrow_floats.extended(operands[0], type_ if width is None else ir.VectorType.get([width], type_))
     return create_scalar_op(op, operands, width)
-
-
-def repeated(value: ir.Value, width: int) -> ir.Value:
-    """Returns a vector as it is, and a scalar as a vector of copies.
-
-    Args:
-        value: a vector or a scalar.
-        width: elements of the vector.
-    """
-    if isinstance(value.type, ir.VectorType):
-        return value
-    type_ = ir.VectorType.get([width], value.type)
-    return ir.Operation.create("vector.broadcast", results=[type_], operands=[value]).results[0]

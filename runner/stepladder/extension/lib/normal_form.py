@@ -152,7 +152,8 @@ def normalize(function: ir.Operation, rewriter: Rewriter) -> None:
         rewriter: that erases and replaces ops.
 
     Raises:
-        Refusal: linalg ops on buffers that are not arguments; a function on tensors that does not return one tensor.
+        Refusal: linalg ops on buffers that are not arguments; a function on tensors that returns something other than
+            tensors computed from the product, or an argument beside another tensor.
     """
     _lift_to_tensors(function, rewriter)
     _bufferize_boundary(function)

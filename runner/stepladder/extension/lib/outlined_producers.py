@@ -13,9 +13,10 @@ from stepladder.extension.lib import bit_fields, narrow_floats
 from stepladder.extension.lib.bit_fields import FieldsOf
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal
-from stepladder.extension.lib.element_ops import created, repeated
+from stepladder.extension.lib.element_ops import created
 from stepladder.extension.lib.mixed_radix import Index, NoDigits, digits, linear
 from stepladder.extension.lib.narrow_integers import IntegerBounds, converted
+from stepladder.extension.lib.vectors import repeated
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.reshapes import BUFFER_VIEWS

@@ -9,9 +9,10 @@ from stepladder.extension.lib import memory, threads
 from stepladder.extension.lib.arithmetic import apply, digits, equal, index, less_than
 from stepladder.extension.lib.control_flow import create_if, operations_of
 from stepladder.extension.lib.dialect import Refusal
-from stepladder.extension.lib.element_ops import created, repeated
+from stepladder.extension.lib.element_ops import created
 from stepladder.extension.lib.epilogues.folds import Fold, fold_of
 from stepladder.extension.lib.epilogues.partial_results import lane_id, over_lanes
+from stepladder.extension.lib.vectors import repeated
 from stepladder.mlir import types
 from stepladder.mlir.bindings import affine, gpu, ir, memref, scf
 from stepladder.mlir.constant_numbers import number_in

@@ -145,7 +145,7 @@ class TransposedStage(Stage):
         self._wait()
 
     def _swizzled(self, unit: ir.Value, row: ir.Value, columns: int) -> ir.Value:
-        """Returns the place of a unit in a row of a box of so many columns."""
+        """Returns the place of a unit in a row of a box of `columns` columns."""
         return arith.xori(unit, tma.permutation(row, columns * self._tile.source.bytes))
 
 

@@ -24,6 +24,19 @@ def extract(vector: ir.Value, position: Sequence[int], type_: ir.Type) -> ir.Val
     ).results[0]
 
 
+def repeated(value: ir.Value, width: int) -> ir.Value:
+    """Returns a vector as it is, and a scalar as a vector of copies, at the current insertion point.
+
+    Args:
+        value: a vector or a scalar.
+        width: elements of the vector.
+    """
+    if isinstance(value.type, ir.VectorType):
+        return value
+    type_ = ir.VectorType.get([width], value.type)
+    return ir.Operation.create("vector.broadcast", results=[type_], operands=[value]).results[0]
+
+
 def insert(value: ir.Value, vector: ir.Value, position: Sequence[int]) -> ir.Value:
     """Returns a vector with a value at a position.
 

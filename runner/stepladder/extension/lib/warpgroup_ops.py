@@ -2,8 +2,9 @@
 
 nvgpu verifies more than `wgmma` requires: matrix descriptors with 128-byte swizzles only, no product of a column-major
 A with a column-major B, no accumulators of i32, stores of f32 accumulators only. `tc` has four payload ops without
-these restrictions, with the same operands, attributes and semantics, and two for operands of f32 that are split into
-two of tf32. One more describes tiles that threads have written, without TMA. `tc.lower_warpgroup_mma` lowers all.
+these restrictions, with the same operands, attributes and semantics. It has two for operands of f32 that are split into
+two of tf32, one for an A in registers, and one that describes tiles that threads have written, without TMA.
+`tc.lower_warpgroup_mma` lowers all.
 """
 
 import typing

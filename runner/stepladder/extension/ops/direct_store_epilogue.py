@@ -123,7 +123,7 @@ def _store_in_fragment_order(epilogue: Epilogue) -> None:
 
 
 def _store_in_register_order(epilogue: Epilogue, width: int) -> None:
-    """Writes a tile in register order, in vectors of so many elements."""
+    """Writes a tile in register order, in vectors of `width` elements."""
     rows, columns = epilogue.shape
     memory_of_tile = defining_op(epilogue.consumer.operands[1]).operands[0]
     fragment = epilogue.fragment()

@@ -1,6 +1,6 @@
 """`tc.lower_masked_copies`: lowers masked reads of A and B, and writes of narrow vectors to shared memory."""
 
-from stepladder.extension.lib import memory
+from stepladder.extension.lib import memory, vectors
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
 from stepladder.mlir import types
 from stepladder.mlir.bindings import ir, scf
@@ -53,7 +53,7 @@ def _lower_read(read: ir.Operation, rewriter: Rewriter) -> None:
         if condition is True:
             value = memory.load_vector(type_, buffer, *indices)
         else:
-            zeros = ir.Operation.create("vector.broadcast", results=[type_], operands=[padding]).results[0]
+            zeros = vectors.repeated(padding, type_.shape[0])
             value = zeros
             if isinstance(condition, ir.Value):
                 branch = scf.IfOp(condition, [type_], has_else=True)

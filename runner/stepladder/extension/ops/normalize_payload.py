@@ -26,8 +26,8 @@ class NormalizePayload(Tc.Operation, name="normalize_payload"):
     (`tc.recognize_matmul`) and normalized as any other matmul. They write their results to workspaces, which it reads.
 
     Operands: a handle to the module, which has one function.
-    Refuses: several functions; linalg ops on buffers that are not arguments; a function on tensors that does not return
-        one tensor.
+    Refuses: several functions; linalg ops on buffers that are not arguments; a function on tensors that returns
+        something other than tensors computed from the product, or an argument beside another tensor.
     """
 
     target: Handle

@@ -41,8 +41,8 @@ class SplitIntegers(Tc.Operation, name="split_integers"):
     wrap. Integers of less than 8 bits are extended. Where elementwise ops in front extend an operand, its digits are
     those of the narrow values; views and transposes between are created again.
 
-    Operands: a handle to a module with one public function on tensors. Refuses sums in i64 of so many products that
-    those of digits may exceed i32.
+    Operands: a handle to a module with one public function on tensors.
+    Refuses: sums in i64 of so many products that the sums of the products of their digits may exceed i32.
     """
 
     target: Handle

@@ -10,8 +10,8 @@ from stepladder.payload.front.trace import ACCEPTED
 from stepladder.payload.front.traced import Contraction
 from stepladder.payload.refusal import refuse
 
-# Rows or columns that the matrices of a batch have at least, if the matrix that all of them are multiplied by has at
-# most so many rows, and otherwise. Source: measured on an H200, docs/results/expert_weights.json.
+# The least rows or columns of the matrices of a batch: LEAST_OF_FEW_ROWS if the matrix that all of them are multiplied
+# by has at most FEW_ROWS rows, else LEAST_EXTENT. Source: measured on an H200, docs/results/expert_weights.json.
 FEW_ROWS, LEAST_OF_FEW_ROWS, LEAST_EXTENT = 512, 16, 96
 
 

@@ -1,9 +1,9 @@
-"""Scalars that ops insert into tensors one by one, and paddings with computed values, as linalg ops."""
+"""Scalars that ops insert into tensors one by one, and paddings with computed values or by negative amounts."""
 
 from __future__ import annotations
 
 from stepladder.mlir.bindings import arith, ir
-from stepladder.mlir.linalg_ops import create_generic, create_named_op
+from stepladder.mlir.linalg_ops import create_generic, create_loop_index, create_named_op
 from stepladder.mlir.slices import static_numbers
 from stepladder.mlir.traverse import producer, walk
 
@@ -11,8 +11,8 @@ _MAX_ELEMENTS = 16  # of a list, of which a kernel selects one
 
 
 def lower(function: ir.Operation) -> None:
-    """Replaces `tensor.insert`, `tensor.from_elements` of up to 16 scalars, and `tensor.pad` by computed scalars or by
-    less than no elements.
+    """Replaces `tensor.insert` and `tensor.from_elements` of up to 16 scalars by linalg ops, and each `tensor.pad` with
+    a computed scalar, or by a negative amount, by slices.
 
     Args:
         function: a function; it is changed where there are such ops on static tensors.
@@ -36,13 +36,8 @@ def _generic(inputs: list[ir.Value], type_: ir.RankedTensorType) -> tuple[ir.Ope
     return create_generic(inputs, [empty], [ir.AffineMap.get_identity(type_.rank)] * (len(inputs) + 1))
 
 
-def _place(dimension: int) -> ir.Value:
-    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dimension)
-    return ir.Operation.create("linalg.index", results=[ir.IndexType.get()], attributes={"dim": number}).results[0]
-
-
-def _yielded(generic: ir.Operation, value: ir.Value, op: ir.Operation) -> None:
-    """Ends a body, and replaces an op by the linalg op."""
+def _finish(generic: ir.Operation, value: ir.Value, op: ir.Operation) -> None:
+    """Yields a value in the body of a linalg op, at the insertion point, and replaces another op by the linalg op."""
     ir.Operation.create("linalg.yield", operands=[value])
     op.results[0].replace_all_uses_with(generic.results[0])
 
@@ -54,9 +49,9 @@ def _replace_insertion(op: ir.Operation) -> None:
         with ir.InsertionPoint(body):
             value = number
             for dimension, index in enumerate(indices):
-                is_there = arith.cmpi(arith.CmpIPredicate.eq, _place(dimension), index)
+                is_there = arith.cmpi(arith.CmpIPredicate.eq, create_loop_index(dimension), index)
                 value = arith.select(is_there, value, body.arguments[0])
-            _yielded(generic, value, op)
+            _finish(generic, value, op)
     op.erase()
 
 
@@ -65,16 +60,16 @@ def _replace_list(op: ir.Operation) -> None:
         generic, body = _generic([], ir.RankedTensorType(op.results[0].type))
         with ir.InsertionPoint(body):
             value, *others = op.operands
-            place = _place(0) if others else None
+            place = create_loop_index(0) if others else None
             for number, element in enumerate(others, 1):
                 is_there = arith.cmpi(arith.CmpIPredicate.eq, place, arith.constant(ir.IndexType.get(), number))
                 value = arith.select(is_there, element, value)
-            _yielded(generic, value, op)
+            _finish(generic, value, op)
     op.erase()
 
 
 def _replace_padding(op: ir.Operation) -> None:
-    """Replaces a padding by a slice of what is left, and its insertion into a splat of the scalar."""
+    """Replaces a padding by the insertion of a slice, of what negative amounts leave, into a splat of the scalar."""
     low, high = (list(ir.DenseI64ArrayAttr(op.attributes[f"static_{side}"])) for side in ("low", "high"))
     block = op.regions[0].blocks[0]
     number = block.operations[len(block.operations) - 1].operands[0]

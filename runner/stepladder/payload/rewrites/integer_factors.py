@@ -15,7 +15,7 @@ from stepladder.mlir.linalg_ops import create_generic, indexing_maps
 from stepladder.mlir.traverse import producer, walk
 
 _CONVERSIONS = ("arith.sitofp", "arith.uitofp")
-# Integers of so many bits are exact in these types, whose sums are of f32.
+# Bits of integers that are exact in _NARROW types, whose sums are of f32.
 _EXACT_BITS = 8
 _NARROW = ("f16", "bf16")
 

@@ -1,4 +1,4 @@
-"""Contractions that subtract products from their output: one that adds them to zeros, and a difference after it."""
+"""Rewrites contractions that subtract products from their output: to a sum of products, and a difference after it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PRODUCTS = ("arith.mulf", "arith.muli")
 
 
 def separate(function: ir.Operation) -> None:
-    """Replaces C - AB by AB from zeros and C less that, which an epilogue computes.
+    """Replaces C - AB by AB, accumulated from zeros, and the difference of C and AB, which an epilogue computes.
 
     Args:
         function: a function on static tensors or buffers; it is changed where a `linalg.generic` subtracts.
@@ -25,7 +25,7 @@ def separate(function: ir.Operation) -> None:
 
 
 def _subtract_negated(op: ir.Operation) -> None:
-    """Replaces the sum of an output and a negated product by their difference, which is the same number."""
+    """Replaces the sum of an output and a negated product by the difference of the two, which is the same number."""
     body = op.regions[0].blocks[0]
     end = body.operations[len(body.operations) - 1].operation
     last = producer(end.operands[0]) if len(end.operands) == 1 else None

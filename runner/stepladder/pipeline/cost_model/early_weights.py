@@ -53,8 +53,8 @@ _UNALIGNED_ROW_SLOWDOWN = 0.2
 # Of the time of a full row of a box, what a row of activations takes that is shorter: if they are not K-major, a k step
 # has a row for each element of it. Fitted to docs/results/short_rows.json.
 _SHORT_ROW_TIME = 0.85
-# Above such a part of the multiprocessors, clusters of so many blocks or more share pairs of them: some take the port
-# of a pair. Source: 32 x 1024 x 22016 in 64 blocks, docs/results/decode_long.json.
+# If a kernel takes more than _PAIRED_FROM of the multiprocessors, some blocks of clusters of _PAIRED_CLUSTER or more
+# are on two multiprocessors with one port. Source: 32 x 1024 x 22016 in 64 blocks, docs/results/decode_long.json.
 _PAIRED_FROM, _PAIRED_CLUSTER = 0.375, 3
 # Rows up to which a product has the constants of few rows, the least rows of a block whose kernel waits, and the least
 # columns of each B of a pair: the fastest tiles of those measured (pairs_early.json and functions_tiles.json).

@@ -48,14 +48,15 @@ _MINOR_KNOBS = (
     stagger.KNOB,
     kept_weights.KNOB,
 )
-# Of few candidates, so many have one tile: if the model errs about a tile, it does so in all its forms.
+# Of each _FEW candidates, at most _OF_A_TILE have the same tile: if the model errs about a tile, it errs about all
+# settings with it.
 _TILE, _OF_A_TILE, _FEW = ("block_m", "block_n", "split_k"), 2, 4
 # How much faster than a setting of a measured tile width one of another width has to be predicted, to be chosen before
 # it: predictions have no measurement to lean on there.
 _WIDTH_MARGIN = 0.04
 # The margin for a setting whose tiles extend beyond the problem before one whose tiles divide it.
 _EDGE_MARGIN = 0.1
-# The margin for tiles of so many rows whose splits of k global memory reduces, of products with _FEW_ROWS rows or
+# The margin for tiles of _UNEVEN_ROWS rows whose splits of k global memory reduces, of products with _FEW_ROWS rows or
 # columns at most. With this, first choices are nearer to the fastest measured setting of
 # docs/results/decode_settings.json, and of random problems with few rows.
 _FEW_ROWS, _UNEVEN_ROWS, _UNEVEN_MARGIN = 64, 192, 0.08
@@ -68,11 +69,11 @@ _EARLY_SPLIT_MARGIN = 0.02
 # The margin for two blocks on a multiprocessor of a product that is no batch, or of a batch whose operands are larger
 # than the L2 cache: both blocks wait for HBM. Source of the latter: docs/results/forms_few_rows.json.
 _TWO_BLOCK_MARGIN = 0.12
-# The margin for tiles of so many elements with so few k steps, whose epilogue no other tile hides: they took longer
-# than predicted in docs/results/forms_seen.json.
+# The margin for tiles of at least _WIDE_TILE elements with at most _FEW_STEPS k steps, whose epilogue no other tile
+# hides: they took longer than predicted in docs/results/forms_seen.json.
 _WIDE_TILE_MARGIN, _WIDE_TILE, _FEW_STEPS = 0.1, 128 * 160, 2
-# The margin for splits that a cluster reduces, of products with so many rows and columns at least: such first choices
-# took longer, beside what was predicted, than others did.
+# The margin for splits that a cluster reduces, of products with at least _SPLIT_SIDE rows and columns: such first
+# choices took longer, compared with the prediction, than others did.
 _CLUSTER_SPLIT_MARGIN, _SPLIT_SIDE = 0.04, 256
 # The limits of a main loop, by the names of the predicted times.
 LIMITS = ("matrix unit", "shared memory", "TMA", "L2", "latency", "HBM", "writes")
@@ -308,7 +309,7 @@ def margin_factor(family: str, columns: Columns, waves: Array, size: Size, gpu: 
     is_wide = is_wide & ~columns.equals("schedule", "pingpong", "cooperative")
     later = in_memory & (split > 1) & (waves > 1)
     in_cluster = (split > 1) & ~in_memory & (np.minimum(size.m, size.n) >= _SPLIT_SIDE) & is_warpgroup
-    # Kernels whose own constants are of so many splits are as certain as others.
+    # Kernels with constants of their own for the number of splits are as certain as others.
     early_splits = np.maximum(0.0, split - 2) * (is_early & ~has_short_blocks(columns, size, gpu))
     splits = _MULTI_WAVE_SPLIT_MARGIN * later + _CLUSTER_SPLIT_MARGIN * in_cluster + _EARLY_SPLIT_MARGIN * early_splits
     return (

@@ -11,8 +11,8 @@ from stepladder.pipeline.cost_model.space import Proposal, Search
 from stepladder.pipeline.cost_model.terms import INSTRUCTION_ROWS, Size, blocks_that_fit, ceil_divide, cut
 from stepladder.pipeline.cost_model.warp import splits_f32
 
-# Tiles whose rows are no multiples of those of an instruction: rows come in multiples of so many, up to those of a box
-# of TMA, and so many are of one warpgroup; splits of k, and waves of blocks.
+# Tiles whose rows are no multiples of those of an instruction: rows are multiples of _EIGHT up to _MAX_ROWS, those of a
+# box of TMA, and up to _PARTIAL_ROWS are of one warpgroup; splits of k, and waves of blocks.
 _EIGHT, _MAX_ROWS, _PARTIAL_ROWS = 8, 256, 192
 _PARTIAL_WAVES = ((1, 1), (1, 2), (1, 3), (2, 1))
 

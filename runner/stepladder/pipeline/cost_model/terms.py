@@ -186,7 +186,7 @@ def cut(size: Size, knobs: Columns) -> Tiles:
 
 
 def blocks_that_fit(cluster: Array, gpu: Gpu) -> Array:
-    """Returns how many blocks run at once in clusters of so many blocks each; see `Gpu.blocks_at_once`.
+    """Returns how many blocks run at once in clusters of a size; see `Gpu.blocks_at_once`.
 
     Args:
         cluster: blocks of a cluster, integers.
@@ -240,11 +240,11 @@ def stored_rows(tiles: Tiles, knobs: Columns, at_once: Array, size: Size) -> Arr
 
 
 def in_both_halves(readers: Number) -> Number:
-    """Returns which part of a tile is in the second half of the L2 cache too, each being before half of the
-    multiprocessors, where so many clusters read it that are anywhere.
+    """Returns which part of a tile is in both halves of the L2 cache on average, each of which serves half of the
+    multiprocessors, if the clusters that read it are on random multiprocessors.
 
     Args:
-        readers: of the tile.
+        readers: clusters that read the tile.
     """
     return 1 - np.exp2(1 - np.maximum(readers, 1.0))
 

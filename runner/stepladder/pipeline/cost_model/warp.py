@@ -61,9 +61,9 @@ def blocks_a_multiprocessor(knobs: Columns, size: Size, gpu: Gpu) -> Array:
 
 # Matrix units of a multiprocessor: with fewer warps, some have nothing to do.
 _MATRIX_UNITS = 4.0
-# Products of tf32 that one product of f32 takes; `multiply_as_3xtf32`. They depend on each other, and so many warps of
-# a multiprocessor hide that, of tiles of 32 x 32; of larger ones, which have more products side by side, half as many
-# do. At 1000^3, in one wave, four warps of 64 x 32 reach 48.5 TFLOP/s, eight of 32 x 32 41.4 (H200).
+# Products of tf32 that one product of f32 takes (`multiply_as_3xtf32`). Each depends on the previous one. _F32_WARPS
+# warps of a multiprocessor hide that with tiles of 32 x 32; with larger tiles, which have more independent products,
+# half as many do. At 1000^3, in one wave, four warps of 64 x 32 reach 48.5 TFLOP/s, eight of 32 x 32 41.4 (H200).
 _F32_PRODUCTS = 3.0
 _F32_WARPS, _F32_TILE = 8.0, 2048.0
 _F32_REGISTERS = 24.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stepladder.extension.lib.multi_kernel.stages import as_payload, is_private
+from stepladder.extension.lib.multi_kernel.stages import as_payload, is_private, kind_named
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.text import text_of
 from stepladder.mlir.traverse import callee_of, producer, walk
@@ -39,15 +39,6 @@ def is_attention(name: str) -> bool:
         name: of the outlined function: its index is the last word.
     """
     return kind_named(name) == "attention"
-
-
-def kind_named(name: str) -> str:
-    """Returns what the kernel of a stage computes, by the name of its function: the word before its index.
-
-    Args:
-        name: of the outlined function.
-    """
-    return name.split("_")[-2]
 
 
 def problem_of(text: str, name: str) -> Problem:

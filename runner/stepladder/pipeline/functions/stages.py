@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from stepladder.extension.lib.multi_kernel.attention import find_last
 from stepladder.extension.lib.multi_kernel.products import is_product
 from stepladder.extension.lib.multi_kernel.row_threads import block_threads
-from stepladder.extension.lib.multi_kernel.stages import group_of, is_private
+from stepladder.extension.lib.multi_kernel.stages import group_of, is_private, kind_named
 from stepladder.mlir import diagnostics
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.reshapes import BUFFER_VIEWS
@@ -30,7 +30,7 @@ from stepladder.pipeline.functions.group_knobs import is_faster
 from stepladder.pipeline.functions.groups import build_group
 from stepladder.pipeline.functions.matmul_requests import of_matmuls, with_exact_tf32
 from stepladder.pipeline.functions.plain_kernels import build_plain
-from stepladder.pipeline.functions.stage_texts import OUTLINED, is_matmul, kind_named
+from stepladder.pipeline.functions.stage_texts import OUTLINED, is_matmul
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run
 from stepladder.runtime import bundle, targets

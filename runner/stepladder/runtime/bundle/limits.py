@@ -172,12 +172,14 @@ def _check_windows(manifest: Manifest, fields: Fields) -> None:
             raise item.error("batch", f"must have a product of {problem.batch}, got {window.batch}")
         shape = window.extents(getattr(problem, f"{role}_shape"))
         if len(window.strides) != len(shape) or window.strides[-1] != 1:
-            raise item.error("strides", f"must be one for each of {len(shape)} dimensions, the last one 1")
+            raise item.error(
+                "strides", f"must be one for each of {len(shape)} dimensions, the last one 1, got {window.strides}"
+            )
         if 0 in window.strides[len(window.batch) if role != "c" else 0 :]:
             raise item.error("strides", f"must be positive but for the batch of an A or B, got {window.strides}")
         end = window.offset + sum((size - 1) * stride for size, stride in zip(shape, window.strides)) + 1
         if end > math.prod(window.shape):
-            raise item.error("shape", f"must have {end} elements, which the operand reaches to, got {window.shape}")
+            raise item.error("shape", f"must have {end} elements or more, where the operand ends, got {window.shape}")
         if manifest.schema_version < SCHEMA_VERSION_VALUES:
             raise fields.object("problem").error(f"{role}_window", f"requires schema_version {SCHEMA_VERSION_VALUES}")
 

@@ -42,7 +42,7 @@ def _form(site: Site) -> str:
 
 @instruction("mbarrier.init")
 def init(site: Site) -> None:
-    """Initializes an mbarrier that so many arrive at."""
+    """Initializes an mbarrier with the number of its arrivals."""
     site.choice(("shared", "shared::cta"), "")
     site.type("b", (64,))
     site.count(2)

@@ -10,6 +10,7 @@ from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.epilogues.reduced_results import find_reduced
+from stepladder.extension.lib.vectors import repeated
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import axis_loops, create_named_op, with_swapped_loops
@@ -107,7 +108,7 @@ def find_outlined(payload: ir.Operation) -> Outlined | None:
         payload: the module.
 
     Raises:
-        Refusal: several calls of outlined ops, or other than one function that is called.
+        Refusal: several calls of outlined ops, or not exactly one outlined function.
     """
     calls = [call for call in walk(payload, "func.call") if MARK in call.attributes]
     functions = [function for function in walk(payload, "func.func") if MARK in function.attributes]
@@ -350,7 +351,7 @@ def create_scalar_op(op: ir.Operation, operands: Sequence[ir.Value], width: int 
 def _load(operand: ir.Value, map_: ir.AffineMap, position: Position, width: int | None) -> ir.Value:
     """Returns the elements of an operand that belong to those at a position; a scalar is the same everywhere."""
     if not isinstance(operand.type, ir.MemRefType):
-        return operand if width is None else _repeated(operand, width)
+        return operand if width is None else repeated(operand, width)
     type_ = ir.MemRefType(operand.type)
     loops = axis_loops(map_)
 
@@ -362,7 +363,7 @@ def _load(operand: ir.Value, map_: ir.AffineMap, position: Position, width: int 
     if width is None:
         return element(position.column)
     if _COLUMN not in loops:
-        return _repeated(element(position.column), width)
+        return repeated(element(position.column), width)
     is_aligned = _is_aligned(type_, width, loops, position.residues) and memory.begins_at_multiple(operand, width)
     if loops[-1] == _COLUMN and is_aligned:
         places = {_ROW: position.row, _COLUMN: position.column}
@@ -373,12 +374,6 @@ def _load(operand: ir.Value, map_: ir.AffineMap, position: Position, width: int 
     ]
     vector = ir.VectorType.get([width], type_.element_type)
     return ir.Operation.create("vector.from_elements", results=[vector], operands=elements).results[0]
-
-
-def _repeated(number: ir.Value, width: int) -> ir.Value:
-    """Returns a vector whose elements are all one scalar."""
-    vector = ir.VectorType.get([width], number.type)
-    return ir.Operation.create("vector.broadcast", results=[vector], operands=[number]).results[0]
 
 
 def _is_aligned(

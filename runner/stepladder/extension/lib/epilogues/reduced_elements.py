@@ -72,9 +72,7 @@ def _inside(
         scf.yield_([elementwise.compute(sums, position, [reduced.output])[0]])
     with ir.InsertionPoint(branch.else_block):
         neutral = reduced.neutral()
-        if isinstance(type_, ir.VectorType):
-            neutral = ir.Operation.create("vector.broadcast", results=[type_], operands=[neutral]).results[0]
-        scf.yield_([neutral])
+        scf.yield_([vectors.repeated(neutral, type_.shape[0]) if isinstance(type_, ir.VectorType) else neutral])
     return branch.results[0]
 
 

@@ -307,8 +307,8 @@ def _order_scores(first: ir.Operation, second: ir.Operation) -> None:
 
 
 def _reduced_axis(first: ir.Operation, ops: list[ir.Operation]) -> int | None:
-    """Returns the axis of a product that the first reduction of it, or of what ops make of it, is along; None where it
-    is along several, or where there is none."""
+    """Returns the axis of a product along which the first reduction of it, or of what ops compute from it, is; None
+    where that reduces several axes, or where there is no reduction."""
     axes: dict[ir.Value, list[int | None]] = {first.results[0]: list(range(len(indexing_maps(first)[-1].results)))}
     for op in ops:
         *read, made = map(axis_loops, indexing_maps(op))
@@ -323,7 +323,7 @@ def _reduced_axis(first: ir.Operation, ops: list[ir.Operation]) -> int | None:
 
 
 def _is_of_loops(op: ir.Operation, makers: set[ir.Operation]) -> bool:
-    """Returns whether an op has one result, and loops are the axes of it and of what some other ops make."""
+    """Returns whether an op has one result, and loops alone index it and the operands that `makers` make."""
     if op.name != _GENERIC or len(op.results) != 1:
         return False
     *read, made = indexing_maps(op)

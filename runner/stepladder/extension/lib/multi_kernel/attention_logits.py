@@ -8,14 +8,13 @@ from typing import NamedTuple
 from stepladder.extension.lib.arithmetic import apply, digits, index
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.element_bodies import has_vectors, load
-from stepladder.extension.lib.element_ops import repeated
 from stepladder.extension.lib.epilogues.elementwise import create_scalar_op
 from stepladder.extension.lib.memory import load_vector
 from stepladder.extension.lib.multi_kernel.attention import COLUMN, ROW, Attention
 from stepladder.extension.lib.multi_kernel.attention_places import Row
 from stepladder.extension.lib.multi_kernel.attention_softmax import is_constant
 from stepladder.extension.lib.multi_kernel.attention_weights import extended, pair_of
-from stepladder.extension.lib.vectors import extract
+from stepladder.extension.lib.vectors import extract, repeated
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.constant_numbers import constant_number
 from stepladder.mlir.linalg_ops import indexing_maps

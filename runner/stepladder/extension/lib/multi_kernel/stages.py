@@ -37,13 +37,22 @@ ASSEMBLED = "assembles"
 EXTENTS = "extents"
 
 
-def kind_of(function: ir.Operation) -> str:
-    """Returns the role of a stage, from the name that `outline` gave it: the word before its index.
+def kind_named(name: str) -> str:
+    """Returns what the kernel of a stage computes, by the name that `outline` gave it: the word before its index.
 
     Args:
-        function: with a name such as `layers_matmul_3`.
+        name: such as `layers_matmul_3`.
     """
-    return symbol_of(function).rpartition("_")[0].rpartition("_")[2]
+    return name.rpartition("_")[0].rpartition("_")[2]
+
+
+def kind_of(function: ir.Operation) -> str:
+    """Returns what the kernel of a stage computes; see `kind_named`.
+
+    Args:
+        function: the stage, a `func.func`.
+    """
+    return kind_named(symbol_of(function))
 
 
 def group_of(function: ir.Operation) -> int | None:
