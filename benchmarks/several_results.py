@@ -1,7 +1,8 @@
 """Times linear layers that return a second result, beside PyTorch in eager mode.
 
-Beside the output y = x W^T, rounded to f16, a layer returns its activation, the sum of each row, or the maximum of each
-column: what a backward pass, a norm or a quantization reads next. Each function is checked before it is timed.
+Beside the output y = x W^T, rounded to f16, a layer returns its activation, the sum of each row, before or after y is
+rounded, or the maximum of each column: what a backward pass, a norm or a quantization reads next. Each function is
+checked before it is timed.
 
 Needs MLIR and ptxas where kernels are built, and PyTorch on the machine with the GPU, which may be another one:
 
@@ -23,7 +24,7 @@ import function_kernels
 from common import main_of_parts, run
 from function_texts import generic, tensor_type
 
-ACTIVATION, ROW_SUMS, COLUMN_MAXIMA = "ReLU", "row sums", "column maxima"
+ACTIVATION, ROW_SUMS, COLUMN_MAXIMA, EXACT_SUMS = "ReLU", "row sums", "column maxima", "row sums before rounding"
 _SIZES = ((32, 14336, 4096), (512, 4096, 4096), (2048, 4096, 1024), (8192, 3072, 768), (8192, 8192, 4096))
 
 
@@ -49,7 +50,7 @@ class Layer:
     @property
     def second_shape(self) -> tuple[int, ...]:
         """The shape of the second result."""
-        return {ACTIVATION: (self.m, self.n), ROW_SUMS: (self.m,), COLUMN_MAXIMA: (self.n,)}[self.second]
+        return {ACTIVATION: (self.m, self.n), COLUMN_MAXIMA: (self.n,)}.get(self.second, (self.m,))
 
     @property
     def second_type(self) -> str:
@@ -63,7 +64,8 @@ class Layer:
         return 2 * (elements + (self.m * self.n if self.second == ACTIVATION else 0))
 
 
-CASES_OF = tuple(Layer(second, *sizes) for second in (ACTIVATION, ROW_SUMS, COLUMN_MAXIMA) for sizes in _SIZES)
+_SECOND = (ACTIVATION, ROW_SUMS, COLUMN_MAXIMA, EXACT_SUMS)
+LAYERS = tuple(Layer(second, *sizes) for second in _SECOND for sizes in _SIZES)
 
 
 def _multiplied(names: list[str], so_far: str) -> str:
@@ -85,6 +87,10 @@ def _folded(op: str, names: list[str], so_far: str) -> str:
     return f"    %a = arith.extf {names[0]} : f16 to f32\n    %r = arith.{op} {so_far}, %a : f32\n"
 
 
+def _added(names: list[str], so_far: str) -> str:
+    return f"    %r = arith.addf {so_far}, {names[0]} : f32\n"
+
+
 def _payload(layer: Layer) -> str:
     m, n, k = (layer.m, "parallel"), (layer.n, "parallel"), (layer.k, "reduction")
     x, w, y = (tensor_type(shape, "f16") for shape in ((layer.m, layer.k), (layer.n, layer.k), (layer.m, layer.n)))
@@ -95,6 +101,8 @@ def _payload(layer: Layer) -> str:
     of_y = [("%y", "f16", (0, 1))]
     if layer.second == ACTIVATION:
         text += generic("z", [m, n], of_y, ((0, 1), "f16", ""), _relu)
+    elif layer.second == EXACT_SUMS:
+        text += generic("z", [m, (layer.n, "reduction")], [("%s", "f32", (0, 1))], ((0,), "f32", "0.0"), _added)
     elif layer.second == ROW_SUMS:
         text += generic("z", [m, (layer.n, "reduction")], of_y, ((0,), "f32", "0.0"), partial(_folded, "addf"))
     else:
@@ -116,7 +124,7 @@ def _prepare(layer: Layer) -> function_kernels.Measured:
         product = torch.nn.functional.linear(x, w)
         if layer.second == ACTIVATION:
             return [product, product.relu()]
-        if layer.second == ROW_SUMS:
+        if layer.second != COLUMN_MAXIMA:
             return [product, product.sum(-1, dtype=torch.float32)]
         return [product, product.amax(0)]
 
@@ -124,7 +132,7 @@ def _prepare(layer: Layer) -> function_kernels.Measured:
 
 
 CASES = tuple(
-    function_kernels.Case(layer.name, layer.bytes, _payload(layer), partial(_prepare, layer)) for layer in CASES_OF
+    function_kernels.Case(layer.name, layer.bytes, _payload(layer), partial(_prepare, layer)) for layer in LAYERS
 )
 make_parser = partial(function_kernels.parser_for, __doc__, CASES)
 main = main_of_parts(make_parser)

@@ -1,7 +1,10 @@
 """A build from a payload to a cubin: how long it takes, and that the manifest says how the kernel is launched."""
 
+import itertools
 import os
 import re
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
@@ -10,7 +13,9 @@ from hypothesis import strategies as st
 from conftest import examples
 from stepladder.payload.writing import matmul_text
 from stepladder.pipeline import build
-from stepladder.pipeline.codegen.machine_code import MachineCode, describe_spills
+from stepladder.pipeline.codegen import machine_code
+from stepladder.pipeline.codegen.kernel import Kernel
+from stepladder.pipeline.codegen.machine_code import MachineCode, describe_code
 from stepladder.pipeline.codegen.ptx import assemble
 from stepladder.pipeline.context import mlir_context
 from stepladder.pipeline.request import Request
@@ -101,7 +106,7 @@ def spills_of(knobs: dict[str, int], **types: object) -> tuple[int, str]:
             "matmul.mlir",
             Request("mma_sync", {"stages": 2, **knobs}),
         )
-    return sum(built.manifest.spills.values()), describe_spills(built.code, built.manifest.block)
+    return sum(built.manifest.spills.values()), "".join(describe_code(built.code, built.manifest.block))
 
 
 @pytest.mark.parametrize(
@@ -126,16 +131,54 @@ def test_advice_on_spills_is_true(spilling: dict[str, int], better: dict[str, in
 
 
 def test_spills_for_occupancy_are_not_blamed_on_the_tiles() -> None:
-    code = MachineCode("", b"", 64, 4, 8, 0, False)
-    assert describe_spills(code, (256, 1, 1)) == (
+    code = MachineCode("", b"", 64, 4, 8, 0, False, False)
+    assert describe_code(code, (256, 1, 1)) == [
         "note: a thread spills 4 bytes and reads 8 back: ptxas gives it 64 of the 255 registers that it can have, to "
         "fit more blocks on a multiprocessor"
-    )
+    ]
 
 
 def test_spills_of_warpgroups_that_divide_registers() -> None:
-    code = MachineCode("setmaxnreg.dec.sync.aligned.u32 24;", b"", 168, 4, 8, 0, False)
-    assert describe_spills(code, (384, 1, 1)) == (
+    code = MachineCode("setmaxnreg.dec.sync.aligned.u32 24;", b"", 168, 4, 8, 0, False, False)
+    assert describe_code(code, (384, 1, 1)) == [
         "warning: a thread spills 4 bytes and reads 8 back; the warpgroups of a block divide its registers among them "
         "(setmaxnreg)"
+    ]
+
+
+def test_serialized_wgmma_is_reported() -> None:
+    code = MachineCode("", b"", 168, 0, 0, 0, True, False)
+    assert describe_code(code, (384, 1, 1)) == [
+        "warning: ptxas serializes the wgmma instructions of the kernel; other tiles may avoid that"
+    ]
+
+
+def built_where_slow(is_slow: Callable[[int], bool], request: Request, monkeypatch: pytest.MonkeyPatch) -> build.Build:
+    """Builds where ptxas makes slow code of choices of knobs, by the number of the choice."""
+    count = itertools.count()
+
+    def generate(kernel: Kernel, *, use_cache: bool) -> MachineCode:
+        return replace(machine_code.generate(kernel, use_cache=use_cache), is_serialized=is_slow(next(count)))
+
+    monkeypatch.setattr(build, "generate", generate)
+    with mlir_context():
+        return build.build(matmul_text(512, 512, 512, accumulate=False), "matmul.mlir", request)
+
+
+def test_choices_that_ptxas_makes_slow_code_of_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = Request("wgmma", {"target": "sm_90a"}, tuned=True)
+    first, third = (
+        built_where_slow(lambda number, below=below: number < below, request, monkeypatch).run for below in (0, 2)
     )
+    with mlir_context():
+        wanted = build.build(
+            matmul_text(512, 512, 512, accumulate=False), "matmul.mlir", replace(request, passed_over=2)
+        ).run
+    assert third.knobs == wanted.knobs != first.knobs
+    assert built_where_slow(lambda _: True, request, monkeypatch).run.knobs == first.knobs  # none is better
+
+
+def test_given_knobs_are_kept_where_ptxas_makes_slow_code_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    knobs = {"block_m": 128, "block_n": 64, "consumer_warpgroups": 1}
+    built = built_where_slow(lambda number: number == 0, Request("wgmma", knobs), monkeypatch)
+    assert built.code.is_slow and knobs.items() <= built.run.knobs.items()

@@ -250,3 +250,15 @@ def test_the_problem_names_reductions() -> None:
     with mlir_context():
         problem = find_matmul(parse_payload(reduction_payload(64, 32, 16, KINDS[2]), "payload.mlir")).problem
     assert problem.reductions == 2 and problem.describe().endswith("also stores R0 (64xf32), R1 (32xf32)")
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+@pytest.mark.parametrize("stored", ["f16", "bf16"])
+def test_ptxas_does_not_serialize_wgmma_for_sums_of_rounded_elements(stored: str) -> None:
+    """Conversions of one element each had ptxas serialize the main loop of these tiles (C7514)."""
+    payload = reduction_payload(1024, 1056, 256, (Reduced("sum", 1),), stored=stored, inputs=stored, of_stored=True)
+    knobs = {"block_m": 128, "block_n": 176, "consumer_warpgroups": 1, "schedule": "pingpong", "persistent_blocks": 132}
+    with mlir_context():
+        code = build(payload, "payload.mlir", Request("wgmma", knobs)).code
+    assert not code.is_slow
+    assert code.ptx.count(f"cvt.rn.{stored}.f32") < code.ptx.count(f"cvt.rn.{stored}x2.f32")  # the sums are rounded too

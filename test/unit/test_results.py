@@ -17,7 +17,9 @@ from refused import refusal
 from results_payloads import results_payload
 from stepladder.cli.main import main
 from stepladder.payload.matmul import find_matmul
+from stepladder.pipeline.build import build
 from stepladder.pipeline.context import mlir_context, parse_payload
+from stepladder.pipeline.request import Request
 from test_epilogues import PIPELINES, SIZES, SPLIT, TILES, check
 
 WHERE = {
@@ -35,6 +37,18 @@ def test_right_on_every_pipeline(where: str, stored: int) -> None:
     types = [drawn.choice(["f32", "f16", "bf16"]) for _ in range(2 + stored % 2)]
     size = SIZES[pipeline] if "split" not in where else (72, 40, 80)
     check(results_payload(*size, types, batch=3 if stored == 3 else None), pipeline, knobs, levels="last")
+
+
+@pytest.mark.usefixtures("needs_ptxas")
+def test_two_results_of_a_large_product_do_not_spill() -> None:
+    """With swapped operands, the tile is as wide as boxes of both results; registers that store them would spill."""
+    with mlir_context():
+        built = build(
+            results_payload(8192, 8192, 1024, ["f16", "f16"]),
+            "two.mlir",
+            Request("wgmma", {"target": "sm_90a"}, tuned=True),
+        )
+    assert built.run.knobs["epilogue"] == "tma" and not built.code.is_slow
 
 
 IN_PLACE = """#id = affine_map<(i, j) -> (i, j)>

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stepladder.mlir.tensor_maps import TensorMap
@@ -17,6 +18,8 @@ from stepladder.pipeline.codegen.kernel import Program as KernelProgram
 from stepladder.pipeline.codegen.machine_code import MachineCode, check_resources, generate
 from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.kernel_arguments import argument, constant_file, data_of
+from stepladder.pipeline.knob_choice import MEASURED, MODEL
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, StepResult, run_pipeline
 from stepladder.pipeline.tile_programs import read_text
@@ -26,6 +29,10 @@ from stepladder.runtime.element_types import element_type
 from stepladder.runtime.errors import StepladderError
 from stepladder.runtime.problem import Problem, Window, operand_of
 from stepladder.runtime.reference import Program
+
+# Choices of knobs that are compiled until ptxas makes code of one that is not slow, and where they come from. What a
+# tuning database has was measured as it is.
+_CHOICES, _REPLACEABLE = 4, (MODEL, MEASURED)
 
 
 @dataclass(frozen=True)
@@ -86,46 +93,6 @@ class Build:
         )
 
 
-def data_of(run: Run) -> dict[str, bytes]:
-    """Returns the content of the files of a bundle with the constants of a payload, by their names.
-
-    Args:
-        run: of a pipeline on the payload.
-    """
-    constants = run.selection.constants if run.selection is not None else {}
-    return {_data_file(number): constant.data for number, constant in constants.items()}
-
-
-def argument_of(run: Run, role: str, problem: Problem, number: int) -> bundle.Argument:
-    """Returns the description of a kernel's parameter that is a pointer.
-
-    Args:
-        run: of the pipeline.
-        role: of the operand.
-        problem: that has the operand.
-        number: of the function's argument.
-    """
-    return _argument(role, problem, None, _constant_file(run, number))
-
-
-def _data_file(number: int) -> str:
-    """Returns the file of a bundle with the data of argument `number` of the function, a constant of the payload."""
-    return f"constants/argument{number}.bin"
-
-
-def _constant_file(run: Run, number: int) -> str | None:
-    """Returns the file with the data of argument `number` of the function; None where it is no constant."""
-    is_constant = run.selection is not None and number in run.selection.constants
-    return _data_file(number) if is_constant else None
-
-
-def _argument(role: str, problem: Problem, descriptor: int | None, data: str | None = None) -> bundle.Argument:
-    operand = problem.operand(role)
-    return bundle.Argument(
-        role.upper(), role, operand.element_type, operand.shape, operand.access, descriptor, data, operand.by_value
-    )
-
-
 def _described(
     role: str, type_: str, shape: Sequence[int], extents: Sequence[int], map_: TensorMap, window: Window | None = None
 ) -> TmaDescriptor:
@@ -158,7 +125,7 @@ def tma_descriptor(role: str, parameter: Parameter, map_: TensorMap, problem: Pr
         map_: what its type says.
         problem: that has the operand.
     """
-    buffer = _argument(role, problem, None)
+    buffer = argument(role, problem, None)
     # The source of an operand may have any number of dimensions, and is described as a matrix.
     is_source = {"a": problem.a_source, "b": problem.b_source}.get(role) is not None
     extents = parameter.shape if is_source else buffer.shape
@@ -197,8 +164,8 @@ def _front(
     arguments = [
         _workspace_argument(parameter, workspaces, "read" if parameter.number in written else "write")
         if parameter.is_workspace
-        else _argument(
-            operand_of(matmul.roles[parameter.number]), matmul.problem, None, _constant_file(run, parameter.number)
+        else argument(
+            operand_of(matmul.roles[parameter.number]), matmul.problem, None, constant_file(run, parameter.number)
         )
         for parameter in kernel.parameters
     ]
@@ -234,7 +201,7 @@ def _arguments(
         arguments.append(
             _workspace_argument(parameter, workspaces, "read", through)
             if parameter.is_workspace
-            else _argument(role, matmul.problem, through, _constant_file(run, parameter.number))
+            else argument(role, matmul.problem, through, constant_file(run, parameter.number))
         )
     return tuple(arguments), tuple(descriptors)
 
@@ -339,6 +306,9 @@ def build(
 ) -> Build:
     """Compiles a payload, in the current MLIR context (`context.mlir_context`).
 
+    Where ptxas makes slow code of the knobs that are chosen (`MachineCode.is_slow`), the next choices are tried, and
+    the first one that is not slow is taken, if there is one.
+
     Args:
         text: the payload: a matmul, or a XeTile program.
         name: the file it came from, for messages.
@@ -352,6 +322,28 @@ def build(
     Raises:
         StepladderError: as `run_pipeline` and `machine_code.generate`, or a kernel that does not fit its target.
     """
+    first = _built(text, name, request, use_cache=use_cache, progress=progress)
+    if not first.code.is_slow or first.run.knob_source.kind not in _REPLACEABLE:
+        return first
+    for passed_over in range(1, _CHOICES):
+        with contextlib.suppress(StepladderError):  # a step may refuse a later choice
+            built = _built(text, name, replace(request, passed_over=passed_over), use_cache=use_cache)
+            if built.run.knob_source.kind not in _REPLACEABLE:
+                break
+            if not built.code.is_slow:
+                return built
+    return first
+
+
+def _built(
+    text: str,
+    name: str,
+    request: Request,
+    *,
+    use_cache: bool,
+    progress: Callable[[StepResult], None] | None = None,
+) -> Build:
+    """Compiles a payload with the knobs of a request; arguments, result and errors as of `build`."""
     request.check_build()
     find_tool("ptxas")  # before the pipeline runs, whose result is of no use without it
     run = run_pipeline(text, name, request, progress=progress)

@@ -220,22 +220,25 @@ def complete_request(
 
 
 def accepted_choice(query: Query, request: Request, matmul: PayloadMatmul) -> tuple[Request, Choice] | None:
-    """Returns the first choice of knobs that the pipeline accepts, with the request that also gives them; None if it
-    accepts none.
+    """Returns the first choice of knobs that the pipeline accepts and the request does not pass over, with the request
+    that also gives them; None if there is none.
 
     Args:
         query: as `make_query` returns it for the request.
         request: the knobs whose values are given.
         matmul: that of the payload.
     """
-    pipeline = query.pipeline
+    pipeline, accepted = query.pipeline, 0
     for choice in choices(query, request.database):
         settings = {
             name: value for name, value in choice.knobs.items() if name in pipeline.knobs and name not in query.fixed
         }
         attempt = dataclasses.replace(request, settings={**settings, **request.settings})
-        if accepts(pipeline, attempt, matmul, is_measured=choice.source.kind == MEASURED):
+        if not accepts(pipeline, attempt, matmul, is_measured=choice.source.kind == MEASURED):
+            continue
+        if accepted == request.passed_over:
             return attempt, choice
+        accepted += 1
     return None
 
 

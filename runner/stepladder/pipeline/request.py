@@ -38,6 +38,7 @@ class Request:
             chosen to load them early (knob `early_weights`).
         in_function: whether other kernels are launched between two launches of the kernel: it may not be chosen to keep
             its operands in the cache from one to the other (knob `launch_trigger`).
+        passed_over: how many of the best choices of knobs are not taken, since ptxas makes slow code of them.
     """
 
     pipeline: str
@@ -51,6 +52,7 @@ class Request:
     function: str | None = None
     constant_weights: bool = False
     in_function: bool = False
+    passed_over: int = 0
 
     def check_build(self) -> None:
         """Checks that a build can make the request.

@@ -13,11 +13,12 @@ from stepladder.mlir.traverse import walk
 from stepladder.payload import reference_export
 from stepladder.payload.selection import select
 from stepladder.pipeline import library
-from stepladder.pipeline.build import argument_of, data_of, triple
+from stepladder.pipeline.build import triple
 from stepladder.pipeline.codegen import spirv
 from stepladder.pipeline.codegen.kernel import Kernel, find_kernel
 from stepladder.pipeline.codegen.spirv import SpirvCode
 from stepladder.pipeline.context import parse_payload
+from stepladder.pipeline.kernel_arguments import argument_of, data_of
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, StepResult, run_pipeline
 from stepladder.pipeline.tile_programs import is_tile_program

@@ -205,7 +205,7 @@ def _print_kernel(built: Build, args: argparse.Namespace) -> None:
     """Prints the launch of a kernel, its resources, and the sources of its knobs."""
     from stepladder.pipeline import library
     from stepladder.pipeline.automatic import AUTO
-    from stepladder.pipeline.codegen.machine_code import describe_spills
+    from stepladder.pipeline.codegen.machine_code import describe_code
 
     manifest = built.manifest
     shared = manifest.static_shared_memory + manifest.dynamic_shared_memory
@@ -221,6 +221,5 @@ def _print_kernel(built: Build, args: argparse.Namespace) -> None:
         print(built.run.measured.reason)
     for line in _knob_lines(built.run, "target" if args.target is not None else None):
         print(line)
-    spills = describe_spills(built.code, manifest.block)
-    if spills:
-        print(spills, file=sys.stderr)
+    for line in describe_code(built.code, manifest.block):
+        print(line, file=sys.stderr)

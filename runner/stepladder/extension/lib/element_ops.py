@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stepladder.extension.lib import narrow_floats
-from stepladder.extension.lib.epilogues.elementwise import create_scalar_op
+from stepladder.extension.lib.epilogues.vector_bodies import create_scalar_op
 from stepladder.mlir.bindings import ir
 
 

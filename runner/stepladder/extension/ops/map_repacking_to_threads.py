@@ -6,7 +6,7 @@ from stepladder.extension.lib import memory, threads, vectors
 from stepladder.extension.lib.arithmetic import apply, index, less_than, times
 from stepladder.extension.lib.control_flow import create_if_below, operations_of
 from stepladder.extension.lib.dialect import Handle, Refusal, Rewriter, Tc, transform_op
-from stepladder.extension.lib.epilogues.elementwise import compute_body
+from stepladder.extension.lib.epilogues.vector_bodies import compute_body
 from stepladder.extension.lib.workspaces import COPY, ELEMENTWISE, WORKSPACE, is_matrix_of_workspace
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, gpu, ir, memref, scf, vector

@@ -18,6 +18,11 @@ from stepladder.pipeline.codegen.toolchain import find_tool, tool_versions
 from stepladder.runtime import targets
 from stepladder.runtime.errors import StepladderError
 
+# What these messages have in common.
+_SERIALIZED = "wgmma.mma_async instructions are serialized"
+# Bytes of spills a thread from which on another setting is tried: 32 registers. Fewer are spilled around an epilogue.
+_MANY_SPILLS = 128
+
 
 @dataclass(frozen=True)
 class MachineCode:
@@ -29,6 +34,7 @@ class MachineCode:
         registers: a thread.
         spill_stores, spill_loads: bytes a thread.
         static_shared_memory: bytes a block.
+        is_serialized: whether ptxas lets no two `wgmma` be in flight (its messages C7510 to C7520).
         cached: whether it comes from the cache.
     """
 
@@ -38,7 +44,13 @@ class MachineCode:
     spill_stores: int
     spill_loads: int
     static_shared_memory: int
+    is_serialized: bool
     cached: bool
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the main loop waits for each `wgmma`, or a thread spills many registers."""
+        return self.is_serialized or self.spill_stores >= _MANY_SPILLS
 
     @property
     def spills(self) -> dict[str, int]:
@@ -54,6 +66,7 @@ _STORED = {
     "spill_stores": int,
     "spill_loads": int,
     "static_shared_memory": int,
+    "is_serialized": bool,
     "cached": bool,
 }
 
@@ -88,6 +101,7 @@ def generate(kernel: Kernel, *, use_cache: bool = True) -> MachineCode:
         _figure(log, r"(\d+) bytes spill stores"),
         _figure(log, r"(\d+) bytes spill loads"),
         _figure(log, r"(\d+) bytes smem"),
+        _SERIALIZED in log,
         False,
     )
     if use_cache:
@@ -103,6 +117,7 @@ def _from_cache(value: code_cache.Value) -> MachineCode:
         int(value["spill_stores"]),
         int(value["spill_loads"]),
         int(value["static_shared_memory"]),
+        bool(value["is_serialized"]),
         True,
     )
 
@@ -130,7 +145,19 @@ def check_resources(kernel: Kernel, code: MachineCode) -> None:
         )
 
 
-def describe_spills(code: MachineCode, block: Sequence[int]) -> str:
+def describe_code(code: MachineCode, block: Sequence[int]) -> list[str]:
+    """Returns the messages about a kernel whose `wgmma` ptxas serializes, or whose registers spill.
+
+    Args:
+        code: the kernel.
+        block: extents of a block, in threads.
+    """
+    serialized = ["warning: ptxas serializes the wgmma instructions of the kernel; other tiles may avoid that"]
+    spills = _describe_spills(code, block)
+    return [*(serialized if code.is_serialized else []), *([spills] if spills else [])]
+
+
+def _describe_spills(code: MachineCode, block: Sequence[int]) -> str:
     """Returns the message about a kernel whose registers spill, or an empty string where none do.
 
     Where a thread has all the registers that it can have, the tiles are too large. Where it has fewer, ptxas spills to

@@ -47,7 +47,8 @@ _USEFUL_WARPGROUP = (
     (
         "split_k > 1 or epilogue == 'tma' or block_m % 64 or (m * c_bits % 128 if c_layout == 'column' else "
         "block_n * c_bits % 256 or n * c_bits % 128) or products > 1 and m < block_m "
-        "or results > 1 and (block_n * result_bits % 256 or n * result_bits % 128)"
+        "or results > 1 and (m * result_bits % 128 if c_layout == 'column' else "
+        "block_n * result_bits % 256 or n * result_bits % 128)"
     ),
     # A pair of few rows, or a product with elementwise ops: boxes of A are as high as it in blocks by themselves; the
     # slices of a cluster have zeros to fill. Tiles of fewer columns of both B took longer than predicted. Measured.

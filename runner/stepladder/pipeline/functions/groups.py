@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from stepladder.payload.matmul import PayloadMatmul
-from stepladder.pipeline.build import argument_of, tma_descriptor, triple
+from stepladder.pipeline.build import tma_descriptor, triple
 from stepladder.pipeline.codegen.kernel import Kernel, find_kernel, find_program
 from stepladder.pipeline.codegen.machine_code import MachineCode, check_resources, generate
 from stepladder.pipeline.functions.group_knobs import requests_of
 from stepladder.pipeline.functions.group_module import argument_types, merged
+from stepladder.pipeline.kernel_arguments import argument_of
 from stepladder.pipeline.request import Request
 from stepladder.pipeline.run import Run, run_pipeline
 from stepladder.runtime import bundle

@@ -10,11 +10,12 @@ from stepladder.extension.lib.arithmetic import index
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.dialect import Refusal, Rewriter
 from stepladder.extension.lib.epilogues.reduced_results import find_reduced
+from stepladder.extension.lib.epilogues.vector_bodies import compute_body, needed_values
 from stepladder.extension.lib.vectors import repeated
 from stepladder.mlir import types
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.linalg_ops import axis_loops, create_named_op, with_swapped_loops
-from stepladder.mlir.traverse import attributes_of, producer, walk
+from stepladder.mlir.traverse import walk
 
 # The attribute of the op, and of the buffers of the product.
 MARK = "operand_c"
@@ -250,9 +251,9 @@ class Elementwise:
             results: those of the op that are computed; all if None.
             initial_values: of the operands that are not loaded here, by arguments of the body; None for none.
         """
-        needed_values, operand_values = _needed(self.op, results), dict(initial_values or {})
+        needed, operand_values = needed_values(self.op, results), dict(initial_values or {})
         for argument, operand, map_ in list(zip(self.body.arguments, self.operands, self.maps))[self.products :]:
-            if argument in needed_values and argument not in operand_values:
+            if argument in needed and argument not in operand_values:
                 operand_values[argument] = _load(operand, map_, position, width)
         return operand_values
 
@@ -262,6 +263,8 @@ class Elementwise:
         position: Position,
         results: Sequence[int] | None = None,
         operand_values: dict[ir.Value, ir.Value] | None = None,
+        *,
+        rounds_pairs: bool = False,
     ) -> list[ir.Value]:
         """Returns the op's results for a vector of the product, or for one element of it, at the insertion point.
 
@@ -270,6 +273,7 @@ class Elementwise:
             position: of its elements, all inside of C.
             results: which are computed; all if None.
             operand_values: what `load` has returned for the vector; loaded here if None.
+            rounds_pairs: whether one instruction rounds two elements (`paired_roundings`), as of sm_80 and later.
 
         Raises:
             Refusal: a body that does not end in `linalg.yield`.
@@ -279,73 +283,7 @@ class Elementwise:
         width = ir.VectorType(first).shape[0] if isinstance(first, ir.VectorType) else None
         values: dict[ir.Value, ir.Value] = dict(zip(self.body.arguments, products))
         values |= self.load(position, width, results) if operand_values is None else operand_values
-        return compute_body(self.op, values, width, results)
-
-
-def _needed(op: ir.Operation, results: Sequence[int] | None) -> set[ir.Value]:
-    """Returns the values of the body of a linalg op that some of its results, all if None, depend on."""
-    *inner, end = operations_of(op.regions[0].blocks[0])
-    values = set(end.operands if results is None else [end.operands[number] for number in results])
-    for item in reversed(inner):
-        if item.results[0] in values:
-            values |= set(item.operands)
-    return values
-
-
-def compute_body(
-    op: ir.Operation,
-    arguments: Mapping[ir.Value, ir.Value],
-    width: int | None,
-    results: Sequence[int] | None = None,
-) -> list[ir.Value]:
-    """Returns results of a `linalg.generic` for an element, or for a vector of adjacent ones, at the insertion point.
-
-    Args:
-        op: the op.
-        arguments: the elements, or vectors of rank 1, for the arguments of the body that the results depend on.
-        width: of the vectors; None for elements.
-        results: which are computed; all if None.
-
-    Raises:
-        Refusal: the body takes a value that is no constant from outside.
-    """
-    needed_values = _needed(op, results)
-    values = dict(arguments)
-
-    def value_of(operand: ir.Value) -> ir.Value:
-        if operand in values:
-            return values[operand]
-        source = producer(operand)
-        if source is None or source.name != "arith.constant":
-            raise Refusal(op, "the body captures a value that is not a constant")
-        return create_scalar_op(source, [], width)
-
-    *body, end = operations_of(op.regions[0].blocks[0])
-    for inner in body:
-        if inner.results[0] in needed_values:
-            operands = [value_of(operand) for operand in inner.operands]
-            values[inner.results[0]] = create_scalar_op(inner, operands, width)
-    numbers = range(len(end.operands)) if results is None else results
-    return [value_of(end.operands[number]) for number in numbers]
-
-
-def _widened(type_: ir.Type, width: int | None) -> ir.Type:
-    return type_ if width is None else ir.VectorType.get([width], type_)
-
-
-def create_scalar_op(op: ir.Operation, operands: Sequence[ir.Value], width: int | None) -> ir.Value:
-    """Returns the result of a scalar op on vectors of `width` elements, or on scalars, at the insertion point.
-
-    Args:
-        op: of the body of an elementwise op.
-        operands: vectors or scalars that represent its operands.
-        width: elements of a vector; None for scalars.
-    """
-    attributes = attributes_of(op)
-    type_ = _widened(op.results[0].type, width)
-    if op.name == "arith.constant" and width is not None:
-        attributes["value"] = ir.DenseElementsAttr.get_splat(type_, attributes["value"])
-    return ir.Operation.create(op.name, results=[type_], operands=list(operands), attributes=attributes).results[0]
+        return compute_body(self.op, values, width, results, rounds_pairs=rounds_pairs)
 
 
 def _load(operand: ir.Value, map_: ir.AffineMap, position: Position, width: int | None) -> ir.Value:

@@ -20,11 +20,13 @@ class Extents:
     Attributes:
         rows, columns: the extents.
         are_vectors_whole: whether all elements of a vector that a lane has are inside of C, or none.
+        rounds_pairs: whether one instruction rounds two elements (`paired_roundings`).
     """
 
     rows: ir.Value | None
     columns: ir.Value | None
     are_vectors_whole: bool
+    rounds_pairs: bool = False
 
 
 def elements_of(
@@ -61,15 +63,19 @@ def _inside(
         for place, extent in ((position.row, extents.rows), (position.column, extents.columns))
         if extent is not None
     ]
+
+    def computed() -> ir.Value:
+        return elementwise.compute(sums, position, [reduced.output], rounds_pairs=extents.rounds_pairs)[0]
+
     if not conditions:
-        return elementwise.compute(sums, position, [reduced.output])[0]
+        return computed()
     condition = conditions[0] if len(conditions) == 1 else arith.andi(*conditions)
     type_ = reduced.type
     if isinstance(sums[0].type, ir.VectorType):
         type_ = ir.VectorType.get(ir.VectorType(sums[0].type).shape, reduced.type)
     branch = scf.IfOp(condition, [type_], has_else=True)
     with ir.InsertionPoint(branch.then_block):
-        scf.yield_([elementwise.compute(sums, position, [reduced.output])[0]])
+        scf.yield_([computed()])
     with ir.InsertionPoint(branch.else_block):
         neutral = reduced.neutral()
         scf.yield_([vectors.repeated(neutral, type_.shape[0]) if isinstance(type_, ir.VectorType) else neutral])

@@ -78,7 +78,7 @@ def _reduce(launch: ir.Operation, epilogue: Epilogue, reduced: ReducedResult) ->
     rows, columns = epilogue.shape
     block = _tile_of_block(epilogue)
     inside_rows, inside_columns = extents_of(epilogue.c_tile, block)
-    extents = Extents(inside_rows, inside_columns, reduced.extents[1] % 2 == 0)
+    extents = Extents(inside_rows, inside_columns, reduced.extents[1] % 2 == 0, rounds_pairs=True)
     tile_row, tile_column = offsets_in(reduced.workspace, elementwise.outputs[reduced.output])
     fragment = epilogue.fragment()
     first_row = arith.addi(epilogue.first_row(), thread_row())

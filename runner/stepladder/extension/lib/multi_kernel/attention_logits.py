@@ -8,7 +8,7 @@ from typing import NamedTuple
 from stepladder.extension.lib.arithmetic import apply, digits, index
 from stepladder.extension.lib.control_flow import operations_of
 from stepladder.extension.lib.element_bodies import has_vectors, load
-from stepladder.extension.lib.epilogues.elementwise import create_scalar_op
+from stepladder.extension.lib.epilogues.vector_bodies import create_scalar_op
 from stepladder.extension.lib.memory import load_vector
 from stepladder.extension.lib.multi_kernel.attention import COLUMN, ROW, Attention
 from stepladder.extension.lib.multi_kernel.attention_places import Row
