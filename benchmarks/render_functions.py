@@ -77,6 +77,12 @@ def concatenations_table() -> str:
     return _kernels("concatenations", {"own": "own, us", "pytorch": "eager, us"}, "result")
 
 
+def several_results_table() -> str:
+    """Returns the time of linear layers that return a second result, beside PyTorch in eager mode and two kernels."""
+    titles = {"own": "own, us", "before": "a kernel each, us", "pytorch": "eager, us"}
+    return _kernels("several_results", titles, "layer and second result", has_rate=False)
+
+
 def reductions_table() -> str:
     """Returns the speed of reductions with few results, beside PyTorch in eager mode, by kind."""
     measured = result("reductions")
@@ -144,6 +150,7 @@ REGIONS: dict[str, Callable[[], str]] = {
     "elements": elements_table,
     "elementwise kernels": elementwise_kernels_table,
     "concatenations": concatenations_table,
+    "several results": several_results_table,
     "reductions": reductions_table,
     "convolutions": convolutions_table,
     "drawn ops": drawn_ops_table,

@@ -222,7 +222,7 @@ def _with_further_results(
         if not all(map(_is_stored, values)) or not _precede_others(group):
             continue
         if not is_accepted(group, *values, columns=columns):
-            # Of a product in another form, the front of payloads takes one result.
+            # Of a product in another form, the front of payloads takes results in one order of dimensions.
             transposes = fold_transposes(product)
             further_ops = [
                 [op for op in group_ops if op not in [product, *transposes] and not is_start(op)]
