@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from stepladder.mlir.bindings import ir
 from stepladder.payload.refusal import refuse
+from stepladder.runtime.errors import StepladderError
 
 # The attribute of an argument that names the result which takes its memory, as JAX writes it for `donate_argnums`.
 ALIAS = "tf.aliasing_output"
 # The attribute of an argument that was a buffer, with the number of the result that it holds afterwards.
 UPDATED = "stepladder.updated_to"
+
+
+class UpdatedArgument(StepladderError):
+    """An argument was a buffer that is written, and is read in a way that one kernel does not support. A function of
+    several kernels may; where it does not, its own refusal says why."""
 
 
 def donated(function: ir.Operation) -> dict[int, int]:
@@ -124,15 +130,17 @@ def check_attributes(function: ir.Operation) -> None:
         function: a `func.func` with a body.
 
     Raises:
-        StepladderError: an argument that has one, or was one; names it.
+        UpdatedArgument: an argument that was one; names it.
+        StepladderError: an argument that has one; names it.
     """
     arguments = list(function.regions[0].blocks[0].arguments)
     for number in updated(function):
-        raise refuse(
+        refusal = refuse(
             arguments[number],
             f"argument {number} is written, and read at other elements or more than once",
             "accepted: C, which is read once, at the elements that are written",
         )
+        raise UpdatedArgument(refusal.message, location=refusal.location, notes=refusal.notes)
     for number, entry in enumerate(function.attributes.get("arg_attrs", ())):
         for attribute in (ir.DictAttr(entry)[index].name for index in range(len(ir.DictAttr(entry)))):
             if attribute.startswith("bufferization."):

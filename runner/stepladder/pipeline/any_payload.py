@@ -10,6 +10,7 @@ from typing import TypeVar
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import symbol_of, walk
 from stepladder.payload import raising, windows
+from stepladder.payload.arguments import UpdatedArgument
 from stepladder.payload.inlining import inlined
 from stepladder.payload.matmul import ACCEPTED_BATCHES, matmul_of
 from stepladder.payload.reference_export import UnknownChoice
@@ -123,7 +124,7 @@ def _build_any(text: str, name: str, request: Request, *, use_cache: bool) -> bu
         return build_function(text, name, request, use_cache=use_cache)
     except StepladderError as error:
         places = products(text, name, request.function)
-        if len(places) > 1:
+        if len(places) > 1 or isinstance(refusal, UpdatedArgument):
             raise
         is_divided = isinstance(error, RequirementError) and not isinstance(refusal, RequirementError)
         is_op = bool(error.location) and not places
