@@ -215,7 +215,7 @@ def test_default_types_follow_the_others(options: str, types: str, capsys: pytes
     "inputs, c, products", [("f16", "f32", "f16"), ("bf16", "f32", "bf16"), ("f32", "f32", "f32"), ("i8", "i32", "i8")]
 )
 def test_manifest_of_a_payload(inputs: str, c: str, products: str) -> None:
-    from stepladder.pipeline import build
+    from stepladder.pipeline.kernel_arguments import argument
 
     with mlir_context():
         text = matmul_text(2, 3, 5, a_type=inputs, b_type=inputs, acc_type=c, c_type=c, b_layout="column")
@@ -223,9 +223,9 @@ def test_manifest_of_a_payload(inputs: str, c: str, products: str) -> None:
     assert (problem.m, problem.n, problem.k, problem.accumulate) == (2, 3, 5, True)
     assert (problem.a_layout, problem.b_layout) == ("row", "column")
     assert (problem.a_type, problem.compute_type, problem.acc_type, problem.c_type) == (inputs, products, c, c)
-    arguments = [build._argument(role, problem, None) for role in "abc"]
-    assert [argument.shape for argument in arguments] == [(2, 5), (3, 5), (2, 3)]
-    assert [argument.element_type for argument in arguments] == [inputs, inputs, c]
+    arguments = [argument(role, problem, None) for role in "abc"]
+    assert [item.shape for item in arguments] == [(2, 5), (3, 5), (2, 3)]
+    assert [item.element_type for item in arguments] == [inputs, inputs, c]
 
 
 @pytest.mark.parametrize(

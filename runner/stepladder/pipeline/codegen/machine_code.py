@@ -20,8 +20,7 @@ from stepladder.runtime.errors import StepladderError
 
 # What these messages have in common.
 _SERIALIZED = "wgmma.mma_async instructions are serialized"
-# Bytes of spills a thread from which on another setting is tried: 128 registers. A kernel that spilled 2362 bytes took
-# twice as long as one that spills none; an epilogue that spills a few registers takes about as long.
+# Bytes of spills a thread from which on another setting is tried: half of its registers.
 _MANY_SPILLS = 512
 
 
