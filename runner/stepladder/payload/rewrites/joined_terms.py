@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from stepladder.mlir.bindings import arith, ir
-from stepladder.mlir.neutral_elements import FOLDS
-from stepladder.mlir.traverse import producer, walk
+from stepladder.mlir.traverse import producer
+from stepladder.payload.rewrites.fold_bodies import DIFFERENCES, FUSED, fold_of, results_so_far
 
-_ADD, _FUSED = "arith.addf", "math.fma"
-# Folds of negated values, and the folds that they are.
-_DIFFERENCES = {"arith.subf": _ADD, "arith.subi": "arith.addi"}
+_ADD = "arith.addf"
 
 
 def join(function: ir.Operation) -> None:
@@ -22,16 +20,10 @@ def join(function: ir.Operation) -> None:
     Args:
         function: a function; it is changed where there are such reductions.
     """
-    for generic in walk(function, "linalg.generic"):
-        if "reduction" not in str(generic.attributes["iterator_types"]):
-            continue
-        block = generic.regions[0].blocks[0]
-        *_, end = (item.operation for item in block.operations)
-        arguments = list(block.arguments)
-        for place, so_far in enumerate(arguments[len(arguments) - len(end.operands) :]):
-            folds = _folds(end, end.operands[place], so_far)
-            if len(folds) > 1:
-                _join(end, place, so_far, folds)
+    for end, place, so_far in results_so_far(function):
+        folds = _folds(end, end.operands[place], so_far)
+        if len(folds) > 1:
+            _join(end, place, so_far, folds)
 
 
 def _dependent(ops: Iterable[ir.Operation], so_far: ir.Value) -> set[ir.Value]:
@@ -54,9 +46,8 @@ def _folds(end: ir.Operation, value: ir.Value, so_far: ir.Value) -> list[ir.Oper
         if op is None or op.block != end.block or len(list(value.uses)) != 1:
             return []
         places = [place for place, operand in enumerate(op.operands) if operand in dependent]
-        name = _ADD if op.name == _FUSED else _DIFFERENCES.get(op.name, op.name)
-        is_placed = {_FUSED: places == [2]}.get(op.name, op.name not in _DIFFERENCES or places == [0])
-        if len(places) != 1 or name not in FOLDS or not is_placed:
+        name = fold_of(op, places[0]) if len(places) == 1 else None
+        if name is None:
             return []
         names.add(name)
         folds.insert(0, op)
@@ -72,19 +63,19 @@ def _join(end: ir.Operation, place: int, so_far: ir.Value, folds: list[ir.Operat
     with ir.InsertionPoint(end), folds[-1].location:
         for op in folds:
             number = list(op.operands).index(before)
-            term = arith.mulf(*list(op.operands)[:2]) if op.name == _FUSED else op.operands[1 - number]
-            name = _ADD if op.name == _FUSED else op.name
+            term = arith.mulf(*list(op.operands)[:2]) if op.name == FUSED else op.operands[1 - number]
+            name = _ADD if op.name == FUSED else op.name
             before = op.results[0]
             if total is None:
-                total, is_negative = term, name in _DIFFERENCES
+                total, is_negative = term, name in DIFFERENCES
                 continue
-            if is_negative and name in _DIFFERENCES:  # of a negative total, the other sign
-                name = _DIFFERENCES[name]
+            if is_negative and name in DIFFERENCES:  # of a negative total, the other sign
+                name = DIFFERENCES[name]
             elif is_negative:
-                name = next(difference for difference, fold in _DIFFERENCES.items() if fold == name)
+                name = next(difference for difference, fold in DIFFERENCES.items() if fold == name)
             total = ir.Operation.create(name, results=[type_], operands=[total, term]).results[0]
         assert total is not None
-        name = _ADD if folds[0].name == _FUSED else folds[0].name
+        name = _ADD if folds[0].name == FUSED else folds[0].name
         new = ir.Operation.create(name, results=[type_], operands=[so_far, total])
     end.operands[place] = new.results[0]
     for op in reversed(folds):

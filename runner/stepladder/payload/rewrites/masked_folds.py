@@ -6,12 +6,9 @@ A causal sum written by hand is one, and so is the sum of what is scattered to a
 from __future__ import annotations
 
 from stepladder.mlir.bindings import arith, ir
-from stepladder.mlir.neutral_elements import FOLDS, neutral_number
-from stepladder.mlir.traverse import producer, walk
-
-# Folds of negated terms, and the folds that they are.
-_DIFFERENCES = {"arith.subf": "arith.addf", "arith.subi": "arith.addi"}
-_FUSED = "math.fma"
+from stepladder.mlir.neutral_elements import neutral_number
+from stepladder.mlir.traverse import producer
+from stepladder.payload.rewrites.fold_bodies import DIFFERENCES, FUSED, fold_of, results_so_far
 
 
 def separate(function: ir.Operation) -> None:
@@ -20,14 +17,8 @@ def separate(function: ir.Operation) -> None:
     Args:
         function: a function; it is changed where there are such reductions.
     """
-    for generic in walk(function, "linalg.generic"):
-        if "reduction" not in str(generic.attributes["iterator_types"]):
-            continue
-        block = generic.regions[0].blocks[0]
-        *_, end = (item.operation for item in block.operations)
-        arguments = list(block.arguments)
-        for value, so_far in zip(end.operands, arguments[len(arguments) - len(end.operands) :]):
-            _separate(end, value, so_far)
+    for end, place, so_far in results_so_far(function):
+        _separate(end, end.operands[place], so_far)
 
 
 def _separate(end: ir.Operation, value: ir.Value, so_far: ir.Value) -> None:
@@ -42,23 +33,22 @@ def _separate(end: ir.Operation, value: ir.Value, so_far: ir.Value) -> None:
     reads = len(choices) + 1  # of the fold, and of each selection
     if len(list(so_far.uses)) != reads or list(fold.operands).count(so_far) != 1:
         return
-    name = "arith.addf" if fold.name == _FUSED else _DIFFERENCES.get(fold.name, fold.name)
     place = list(fold.operands).index(so_far)
-    is_placed = {_FUSED: place == 2}.get(fold.name, fold.name not in _DIFFERENCES or place == 0)
-    if name not in FOLDS or not is_placed:
+    name = fold_of(fold, place)
+    if name is None:
         return
     with ir.InsertionPoint(choices[0]), choices[0].location:
-        if fold.name == _FUSED:
+        if fold.name == FUSED:
             term = arith.mulf(*list(fold.operands)[:2])
         else:
             term = fold.operands[1 - place]
         number = neutral_number(name, so_far.type)
-        neutral = arith.constant(so_far.type, -number if fold.name in _DIFFERENCES else number)
+        neutral = arith.constant(so_far.type, -number if fold.name in DIFFERENCES else number)
         for choice in reversed(choices):
             is_kept_where_true = choice.operands[1] == so_far
             first, second = (neutral, term) if is_kept_where_true else (term, neutral)
             term = arith.select(choice.operands[0], first, second)
-        last = fold.name if fold.name in _DIFFERENCES else name
+        last = fold.name if fold.name in DIFFERENCES else name
         new = ir.Operation.create(last, results=[so_far.type], operands=[so_far, term])
     value.replace_all_uses_with(new.results[0])
     for op in (*choices, fold):
