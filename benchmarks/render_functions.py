@@ -78,8 +78,8 @@ def concatenations_table() -> str:
 
 
 def several_results_table() -> str:
-    """Returns the time of linear layers that return a second result, beside PyTorch in eager mode and two kernels."""
-    titles = {"own": "own, us", "before": "a kernel each, us", "pytorch": "eager, us"}
+    """Returns the time of linear layers that return a second result, beside eager PyTorch and separate kernels."""
+    titles = {"own": "own, us", "before": "separate kernels, us", "pytorch": "eager, us"}
     return _kernels("several_results", titles, "layer and second result", has_rate=False)
 
 

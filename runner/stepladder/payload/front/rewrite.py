@@ -61,14 +61,13 @@ def _emit(body: ir.Block, plan: Plan) -> None:
     rounded once.
     """
     acc_type = ir.Type.parse("f32" if plan.acc_type == "bf16" else plan.acc_type)
-    c = plan.c.matrix
     adds = plan.start is not None and plan.start.stored != str(acc_type)
     a = _operand(body, plan.a, plan.batch, (plan.m, plan.k))
     b = _operand(body, plan.b, plan.batch, (plan.k, plan.n))
     buffers = [_placed(body, result.matrix, plan.shape_of(result)) for result in plan.results]
     if adds or (plan.start is None and (plan.consumers or plan.acc_type == "bf16")):
         start = _empty(plan.shape, acc_type)
-    elif plan.start is not None and plan.start.argument != c.argument:
+    elif plan.start is not None and plan.start.argument != plan.c.matrix.argument:
         start = _to_tensor(_placed(body, plan.start, plan.shape), writable=True)
     else:
         start = _destination(plan, buffers[0])
@@ -77,12 +76,12 @@ def _emit(body: ir.Block, plan: Plan) -> None:
         zero = ir.IntegerAttr.get(acc_type, 0) if is_integer else ir.FloatAttr.get(acc_type, 0)
         start = _structured("linalg.fill", [arith.constant(acc_type, zero), start], {})
     product = _structured(_name(plan), [a, b, start], {"indexing_maps": _maps(plan)})
-    rounds, consumers = False, plan.consumers
+    rounds = False
     if adds or plan.acc_type == "bf16":
         # The type of the sums where the payload takes them: its own rounding, if that is next, is done here.
-        is_one = len(consumers) == 1 and not plan.others
-        rounds = is_one and casts_of_one(structured(consumers[0].op)) == ["arith.truncf"]
-        element = ir.Type.parse(consumers[0].element if rounds else plan.acc_type)
+        is_one = len(plan.consumers) == 1 and not plan.others
+        rounds = is_one and casts_of_one(structured(plan.consumers[0].op)) == ["arith.truncf"]
+        element = ir.Type.parse(plan.consumers[0].element if rounds else plan.acc_type)
         product = _begin(body, plan, product, element, buffers[0] if rounds or plan.c.stage == 0 else None)
     stages = {plan.c.stage: product} if rounds else _consume(body, plan, product, buffers)
     with plan.location:
@@ -134,7 +133,7 @@ def _consume(body: ir.Block, plan: Plan, product: ir.Value, buffers: list[ir.Val
     """
     stages = {0: product}
     shape = plan.shape
-    buffer_of = {result.stage: buffer for result, buffer in reversed(list(zip(plan.results, buffers)))}
+    buffer_of = {result.stage: buffer for result, buffer in zip(plan.results, buffers)}
 
     def operand(source: Input, value: ir.Value | None, *, writable: bool = False) -> tuple[ir.Value, tuple[int, ...]]:
         if isinstance(source, int):
@@ -165,10 +164,11 @@ def _consume(body: ir.Block, plan: Plan, product: ir.Value, buffers: list[ir.Val
 def _fold(item: Elementwise, inputs: list[tuple[ir.Value, tuple[int, ...]]], plan: Plan) -> ir.Value:
     """Emits a reduction of the rows or columns of the product; inputs are values, and the loops along their axes."""
     (result,) = [result for result in plan.results if result.stage == item.stage]
+    assert result.kept is not None  # it is a reduction
     element = ir.Type.parse(item.element)
     empty = _empty(plan.shape_of(result), element)
     begin = _structured("linalg.fill", [arith.constant(element, item.begin), empty], {})
-    return _elementwise(item.op, inputs, begin, (result.kept or 0,))
+    return _elementwise(item.op, inputs, begin, (result.kept,))
 
 
 def _elementwise(
@@ -211,12 +211,12 @@ def _generic(
     rank: int,
     kept: tuple[int, ...] | None = None,
 ) -> tuple[ir.Operation, ir.Block]:
-    """Emits a `linalg.generic` of so many loops, and returns it with its body, which is empty.
+    """Emits a `linalg.generic`, and returns it with its body, which is empty.
 
     Args:
         inputs: values, and the loops along their axes.
         output: a tensor.
-        rank: of loops.
+        rank: how many loops it has.
         kept: the loops along its axes; the others are reductions. None where it has all of them.
     """
     loops = [*(axes for _, axes in inputs), tuple(range(rank)) if kept is None else kept]
