@@ -1,11 +1,13 @@
 """The scripts that measure: help and wrong options write nothing, and their usage lines are ones that they take."""
 
 import ast
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,22 +42,37 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_checkout(tmp_path_factory.mktemp("measure") / "checkout")
 
 
-def _run(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs Python in a plain checkout, where nothing is installed, and requires that it writes no file."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+def _plain_environment() -> dict[str, str]:
+    """Returns the variables of a shell in which nothing is installed."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
+@contextlib.contextmanager
+def _writes_nothing(checkout: Path) -> Iterator[None]:
     before = _HELD.get(checkout) or _files(checkout)
-    done = subprocess.run([sys.executable, *arguments], cwd=checkout, capture_output=True, text=True, env=environment)
+    yield
     _HELD[checkout] = _files(checkout)
     assert _HELD[checkout] == before
-    return done
 
 
-# Runs a script with --help, for itself and for each of its parts, and with an unknown option, and parses its usage
-# lines, in one process.
+def _run(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs Python in a plain checkout, where nothing is installed, and requires that it writes no file."""
+    with _writes_nothing(checkout):
+        return subprocess.run(
+            [sys.executable, *arguments], cwd=checkout, capture_output=True, text=True, env=_plain_environment()
+        )
+
+
+# For each line with a script and usage lines: runs the script with --help, for itself and for each of its parts, and
+# with an unknown option, and parses the usage lines, in one process, forked from one that has imported what most need.
 _CALLS = """
-import contextlib, io, json, re, runpy, sys
+import contextlib, io, json, os, re, runpy, sys
 
-def call(*arguments):
+sys.path[:0] = [sys.argv[1], "runner"]
+import common, numpy
+import stepladder.pipeline.run
+
+def call(script, *arguments):
     sys.argv = [script, *arguments]
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
         try:
@@ -65,16 +82,23 @@ def call(*arguments):
             status = end.code
     return status, out.getvalue(), err.getvalue()
 
-script, usages = sys.argv[1:]
-sys.path.insert(0, script.rpartition("/")[0])
-shown = call("--help")
-parts = re.findall(r"^    (\\w+) {2,}\\S", shown[1].partition("PART")[2], re.MULTILINE)
-helps = {part: call(part, "--help") for part in parts}
-refused = call("--nonsense")
-parser = runpy.run_path(script)["make_parser"]()
-for usage in json.loads(usages):
-    parser.parse_args(usage)
-json.dump([shown, refused, helps], sys.stdout)
+def check(script, usages):
+    shown = call(script, "--help")
+    parts = re.findall(r"^    (\\w+) {2,}\\S", shown[1].partition("PART")[2], re.MULTILINE)
+    helps = {part: call(script, part, "--help") for part in parts}
+    refused = call(script, "--nonsense")
+    parser = runpy.run_path(script)["make_parser"]()
+    for usage in usages:
+        parser.parse_args(usage)
+    print(json.dumps([shown, refused, helps]), flush=True)
+
+for line in sys.stdin:
+    if os.fork() == 0:
+        check(*json.loads(line))
+        os._exit(0)
+    _, status = os.wait()
+    if status:
+        sys.exit(f"{line}: status {os.waitstatus_to_exitcode(status)}")
 """
 
 # Imports modules, each in a process of its own, forked from one that has imported what most of them import.
@@ -109,13 +133,31 @@ def _usages(path: Path) -> list[list[str]]:
     return [usage.replace("PART", "sizes").split() for usage in usages]
 
 
+@pytest.fixture(scope="module")
+def calls(checkout: Path) -> Iterator[subprocess.Popen[str]]:
+    """The process of `_CALLS`, in a plain checkout."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _CALLS, str(BENCHMARKS.relative_to(ROOT))],
+        cwd=checkout,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=_plain_environment(),
+    ) as process:
+        yield process
+
+
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_help_and_unknown_options_write_nothing_and_usage_lines_are_accepted(path: Path, checkout: Path) -> None:
+def test_help_and_unknown_options_write_nothing_and_usage_lines_are_accepted(
+    path: Path, checkout: Path, calls: subprocess.Popen[str]
+) -> None:
     usages = _usages(path)
-    assert usages
-    done = _run(checkout, "-c", _CALLS, str(path.relative_to(ROOT)), json.dumps(usages))
-    assert done.returncode == 0, done.stderr
-    (status, shown, _), (refused, _, message), parts = json.loads(done.stdout)
+    assert usages and calls.stdin and calls.stdout
+    with _writes_nothing(checkout):
+        print(json.dumps([str(path.relative_to(ROOT)), usages]), file=calls.stdin, flush=True)
+        answer = calls.stdout.readline()
+    assert answer, "the script failed; its traceback is above"
+    (status, shown, _), (refused, _, message), parts = json.loads(answer)
     assert status == 0
     assert (ast.get_docstring(ast.parse(path.read_text())) or "").splitlines()[0] in shown
     assert refused == 2

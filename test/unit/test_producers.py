@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from combinations import SEED
-from conftest import PROFILE
+from conftest import PROFILE, some_steps
 from emulator_ops import run
 from producer_payloads import ProducerPayload
 from stepladder.emulator.matmul import EmulatedExecutor, check_steps, lowest
@@ -46,15 +46,16 @@ COUNT = 60 if PROFILE == "random" else 1
 
 @pytest.mark.parametrize("number", range(COUNT))
 @pytest.mark.parametrize("pipeline", PIPELINES)
-def test_right_at_every_step(pipeline: str, number: int) -> None:
+def test_right_at_some_steps(pipeline: str, number: int) -> None:
     sums = "f16" if pipeline == "wmma" and number % 2 else "f32"
     payload = ProducerPayload(1000 * SEED + 7 * number + list(PIPELINES).index(pipeline), sums)
     reports = []
     with mlir_context():
-        check_steps(payload.text, "f.mlir", Request(pipeline, PIPELINES[pipeline]), reports.append)
+        request, chosen = Request(pipeline, PIPELINES[pipeline]), some_steps(pipeline, number)
+        check_steps(payload.text, "f.mlir", request, reports.append, is_chosen_step=chosen)
     wrong = [report for report in reports if report.passed is False or report.findings]
     assert not wrong, f"{payload.text}\n{payload.kinds}\n{wrong}"
-    assert sum(report.passed is not None for report in reports) > 10
+    assert sum(report.passed is not None for report in reports) > 5
 
 
 def test_a_bundle_has_the_kernels_in_front(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import stepladder
 from combinations import SEED
-from conftest import PROFILE
+from conftest import PROFILE, some_steps
 from quantized_payloads import QuantizedPayload
 from stepladder.emulator import function_steps
 from stepladder.emulator.matmul import check_steps
@@ -39,16 +39,17 @@ COUNT = 60 if PROFILE == "random" else 1
 
 @pytest.mark.parametrize("number", range(COUNT))
 @pytest.mark.parametrize("name", PIPELINES)
-def test_right_at_every_step(name: str, number: int) -> None:
+def test_right_at_some_steps(name: str, number: int) -> None:
     pipeline, knobs = PIPELINES[name]
     sizes = (32, 64) if name == "wgmma, boxes" else (32, 64, 33, 40)  # rows of boxes are whole
     payload = QuantizedPayload(1000 * SEED + 7 * number + list(PIPELINES).index(name), sizes)
     reports = []
     with mlir_context():
-        check_steps(payload.text, "f.mlir", Request(pipeline, knobs), reports.append)
+        request, chosen = Request(pipeline, knobs), some_steps(name, number)
+        check_steps(payload.text, "f.mlir", request, reports.append, is_chosen_step=chosen)
     wrong = [report for report in reports if report.passed is False or report.findings]
     assert not wrong, f"{payload.text}\n{payload.kind}\n{wrong}"
-    assert sum(report.passed is not None for report in reports) > 10
+    assert sum(report.passed is not None for report in reports) > 5
 
 
 def reference_of(text: str) -> Program:
