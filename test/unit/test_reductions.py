@@ -78,6 +78,24 @@ def test_blocks_of_a_cluster_beyond_c_have_no_partial_results(
     check(reduction_payload(m, n, 32, (Reduced("max", axis), Reduced("sum", 1 - axis))), "wgmma", knobs, levels="last")
 
 
+@pytest.mark.parametrize(
+    "pipeline, size, knobs, axis",
+    [
+        ("wgmma", (520, 72, 16), {**TILES, "block_n": 64}, 0),
+        ("wgmma", (520, 136, 16), {**TILES, "block_n": 128}, 0),
+        ("wgmma", (40, 592, 16), {**TILES, "block_n": 16}, 1),
+        ("mma_sync", (37, 1040, 16), WARPS, 1),
+        ("wmma", (528, 40, 16), WARPS, 0),
+    ],
+    ids=["two elements", "four elements", "a prime number", "rows", "wmma"],
+)
+def test_many_partial_results_are_folded_twice(
+    pipeline: str, size: tuple[int, int, int], knobs: dict[str, int], axis: int
+) -> None:
+    """By the warps of adjacent tiles, and then all of them, unless their number is prime."""
+    check(reduction_payload(*size, (Reduced("shifted", axis),), stored="f16"), pipeline, knobs, levels="last")
+
+
 @pytest.mark.parametrize("m, n", [(24, 1), (1, 24)])
 def test_a_kernel_of_one_row_or_column(m: int, n: int, tmp_path: Path) -> None:
     """A reduction has as many elements as C, and one dimension less."""
@@ -159,11 +177,15 @@ def test_drawn(number: int) -> None:
     check(text, pipeline, knobs, number, levels="last")
 
 
-@pytest.mark.parametrize("pipeline", ["mma_sync", "wgmma"])
+@pytest.mark.parametrize(
+    "pipeline, size", [("mma_sync", (64, 64, 32)), ("wgmma", (64, 64, 32)), ("wgmma", (520, 8, 16))]
+)
 @pytest.mark.usefixtures("needs_ptxas")
-def test_partial_results_are_ordered_in_ptx(pipeline: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_partial_results_are_ordered_in_ptx(
+    pipeline: str, size: tuple[int, int, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file, bundle = tmp_path / "sums.mlir", str(tmp_path / "sums.bundle")
-    file.write_text(reduction_payload(64, 64, 32, KINDS[2], stored="f16"))
+    file.write_text(reduction_payload(*size, KINDS[2], stored="f16"))
     knobs = [
         f"--set={name}={value}"
         for name, value in PIPELINES[pipeline if pipeline == "mma_sync" else "wgmma, TMA"][1].items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -64,6 +65,9 @@ def pipelines_for(pipeline: str, target: str, *, is_divisible: Callable[[], bool
 def first_of(pipelines: tuple[str, ...], compile_by: Callable[[str], _T]) -> _T:
     """Returns what the first pipeline that accepts a payload makes of it.
 
+    An exception in the code of an op is no refusal: where a later pipeline compiles the payload, stderr says which one
+    failed, since its kernel would have been the faster one.
+
     Args:
         pipelines: to try, in order.
         compile_by: compiles by one of them.
@@ -75,11 +79,16 @@ def first_of(pipelines: tuple[str, ...], compile_by: Callable[[str], _T]) -> _T:
     refusals: list[tuple[str, StepladderError]] = []
     for pipeline in pipelines:
         try:
-            return compile_by(pipeline)
+            compiled = compile_by(pipeline)
         except StepladderError as error:
             if error.status not in (BAD_INPUT, FAILED):
                 raise
             refusals.append((pipeline, error))
+            continue
+        for name, error in refusals:
+            if error.traceback:
+                print(f"warning: the pipeline '{name}' failed, {pipeline} is taken: {error.message}", file=sys.stderr)
+        return compiled
     # A knob that others of the pipelines have is set for these.
     refusals = [item for item in refusals if not isinstance(item[1], UnknownKnobError)] or refusals
     first = refusals[0][1]

@@ -184,7 +184,9 @@ def unique_symbol(module: ir.Operation, name: str) -> str:
     return next(free for free in (name, *(f"{name}_{number}" for number in range(len(symbols)))) if free not in symbols)
 
 
-def create_global(launch: ir.Operation, name: str, type_: ir.MemRefType, initial: int | None = None) -> str:
+def create_global(
+    launch: ir.Operation, name: str, type_: ir.MemRefType, initial: int | None = None, *, alignment: int | None = None
+) -> str:
     """Creates a `memref.global` in the module of a launch: one buffer for all blocks and launches, or for each block.
 
     Args:
@@ -192,6 +194,7 @@ def create_global(launch: ir.Operation, name: str, type_: ir.MemRefType, initial
         name: of the global, unless the module has an op of that name.
         type_: of the buffer, in the global address space, or in that of a workgroup.
         initial: the value of every element, an integer; None leaves them uninitialized.
+        alignment: of the buffer in bytes; None for that of its elements.
 
     Returns:
         The global's name.
@@ -204,16 +207,16 @@ def create_global(launch: ir.Operation, name: str, type_: ir.MemRefType, initial
     while module.parent is not None and module.name != "builtin.module":
         module = module.parent
     name = unique_symbol(module, name)
+    attributes = {
+        "sym_name": ir.StringAttr.get(name),
+        "sym_visibility": ir.StringAttr.get("private"),
+        "type": ir.TypeAttr.get(type_),
+        "initial_value": content,
+    }
+    if alignment is not None:
+        attributes["alignment"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), alignment)
     with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]), launch.location:
-        ir.Operation.create(
-            "memref.global",
-            attributes={
-                "sym_name": ir.StringAttr.get(name),
-                "sym_visibility": ir.StringAttr.get("private"),
-                "type": ir.TypeAttr.get(type_),
-                "initial_value": content,
-            },
-        )
+        ir.Operation.create("memref.global", attributes=attributes)
     return name
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from stepladder.extension.lib.arithmetic import apply, equal, index, less_than
 from stepladder.extension.lib.epilogues.elementwise import Elementwise, Position
-from stepladder.extension.lib.epilogues.partial_results import PartialResults, lane_id, over_lanes
+from stepladder.extension.lib.epilogues.partial_results import PartialResults, lane_id, of_other_lane, over_lanes
 from stepladder.extension.lib.epilogues.reduced_elements import Extents, elements_of
 from stepladder.extension.lib.epilogues.reduced_results import COLUMN, ReducedResult
-from stepladder.mlir.bindings import ir
+from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.traverse import attributes_of, producer
 
 _AT_ONCE = 8  # partial results of a lane that are stored together
@@ -80,6 +80,7 @@ def reduce_pairs(
     writes = (
         equal(apply(lambda x: ir.AffineExpr.get_mod(x, 4), lane), index(0)) if along_rows else less_than(lane, index(4))
     )
+    distances = _OF_A_ROW if along_rows else _OF_A_COLUMN
     results: list[tuple[ir.Value, ir.Value]] = []
     for line in lines.values():
         values_by_slot: dict[int, ir.Value] = {}
@@ -93,12 +94,59 @@ def reduce_pairs(
                 )
         begin = line[0].row if along_rows else line[0].column
         for slot, value in values_by_slot.items():
-            place = apply(lambda p, f, s=slot: p - f + s, begin, first)
-            results.append((place, over_lanes(reduced, value, _OF_A_ROW if along_rows else _OF_A_COLUMN)))
+            results.append((apply(lambda p, f, s=slot: p - f + s, begin, first), value))
         # Few at a time: partial results that wait for others keep their registers.
         if len(results) >= _AT_ONCE:
-            partials.store(results, writes, *tile)
+            _store(results, reduced, distances, lane, writes, partials, tile)
             results = []
     if results:
-        partials.store(results, writes, *tile)
-    partials.arrive(tile[0])
+        _store(results, reduced, distances, lane, writes, partials, tile)
+    partials.arrive(*tile)
+
+
+def _store(
+    results: Sequence[tuple[ir.Value, ir.Value]],
+    reduced: ReducedResult,
+    distances: Sequence[int],
+    lane: ir.Value,
+    writes: ir.Value,
+    partials: PartialResults,
+    tile: tuple[ir.Value, ir.Value],
+) -> None:
+    """Folds results over the lanes that have parts of them, and stores them.
+
+    Args:
+        results: of a lane, with their places in the tile.
+        reduced: the reduction.
+        distances: between these lanes, powers of two.
+        lane: the number of the thread in its warp.
+        writes: whether the lane stores results that all of these lanes have.
+        partials: of all warps.
+        tile: number of the tile, along the axis that is kept and along that which is folded.
+    """
+    if len(results) == 2 ** len(distances):
+        partials.store([_divided(results, reduced, distances, lane)], None, *tile)
+        return
+    totals = [(place, over_lanes(reduced, value, distances)) for place, value in results]
+    partials.store(totals, writes, *tile)
+
+
+def _divided(
+    results: Sequence[tuple[ir.Value, ir.Value]], reduced: ReducedResult, distances: Sequence[int], lane: ir.Value
+) -> tuple[ir.Value, ir.Value]:
+    """Returns one result, and its place, for each of the lanes that have parts of as many results as there are lanes.
+
+    At each distance, two lanes exchange halves of their results: each folds the half that it keeps. These are as many
+    shuffles as there are results, less one, instead of one for each result and distance.
+    """
+    for distance in reversed(distances):
+        is_upper = less_than(index(distance - 1), apply(lambda x, d=distance: ir.AffineExpr.get_mod(x, 2 * d), lane))
+        half = len(results) // 2
+        kept = []
+        for (low_place, low), (high_place, high) in zip(results[:half], results[half:], strict=True):
+            sent = arith.select(is_upper, low, high)
+            own = arith.select(is_upper, high, low)
+            place = arith.select(is_upper, high_place, low_place)
+            kept.append((place, reduced.folded(own, of_other_lane(sent, distance))))
+        results = kept
+    return results[0]

@@ -54,7 +54,7 @@ class _LaneReduction:
             self._fold_rows()
         else:
             self._fold_columns()
-        self.partials.arrive(self.part.tile[0])
+        self.partials.arrive(*self.part.tile)
 
     def _row(self, number: ir.Value) -> ir.Value:
         """Returns the row of a lane's vector with an index."""

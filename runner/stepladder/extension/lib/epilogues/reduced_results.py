@@ -93,10 +93,10 @@ class ReducedResult:
         """Returns two values folded, at the current insertion point.
 
         Args:
-            left: the result so far, or a value.
+            left: the result so far, or a value; or a vector of several.
             right: a value of the same type.
         """
-        return ir.Operation.create(self._fold, results=[self.type], operands=[left, right]).results[0]
+        return ir.Operation.create(self._fold, results=[left.type], operands=[left, right]).results[0]
 
     def neutral(self) -> ir.Value:
         """Returns the neutral element of the fold, at the current insertion point."""
