@@ -147,7 +147,8 @@ def direct_store_epilogue(payload: ir.Operation, op: DirectStoreEpilogue, rewrit
                     _store_in_fragment_order(epilogue)
             else:
                 # Before the stores: a reduction may read the previous value of C.
-                warpgroup_reductions.reduce_accumulators(payload, epilogue)
+                arrive = warpgroup_reductions.reduce_accumulators(payload, epilogue)
                 _store_row_major(epilogue)
+                arrive()
         epilogue.erase(rewriter)
         warpgroup_reductions.erase_reduced(epilogue, rewriter)
