@@ -10,7 +10,7 @@
 // issued before the computation, and more than 48 KB of shared memory.
 //
 // mlir-opt verifies each file before it merges the library, so that this file declares the steps that it includes. The
-// runner inserts the declarations into the other pipelines, whose tc ops only the runner defines, when it parses the
+// Stepladder inserts the declarations into the other pipelines, whose tc ops only Stepladder defines, when it parses the
 // file.
 
 module attributes {transform.with_named_sequence} {
