@@ -2,9 +2,8 @@
 //
 // The experts of a mixture, or the queries, keys and values of an attention, do not depend on each other. Each alone
 // may have fewer tiles than the GPU has multiprocessors. The matmuls of a group have the same element types and
-// layouts, and the same number of matmuls before them on the longest path from an argument; their sizes may differ.
-// After this pipeline, a pipeline of matmuls lowers all of them with the same knobs, and `merge_launches` merges their
-// kernels into one.
+// layouts, and the same number of matmuls before them on the longest path from an argument; their sizes may differ. A
+// pipeline of matmuls then lowers all of them with the same knobs, and `merge_launches` merges their kernels into one.
 //
 // Buffers that a group reads or writes stay live throughout the group, so that `plan_workspace` does not give two of
 // them the same memory.
