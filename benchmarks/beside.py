@@ -19,8 +19,6 @@ from stepladder.measure.timing import MODES, Contestant, Runner
 from stepladder.runtime.device import Device
 
 if TYPE_CHECKING:
-    from triton.tools.tensor_descriptor import TensorDescriptor  # pyright: ignore[reportMissingImports]
-
     from duel import Operands
 
 # Triton: block_m, block_n, block_k, stages, warps, whether the loop over tiles is flattened.
@@ -72,30 +70,12 @@ def triton_contestants(operands: Operands, notes: dict[str, str], versions: dict
         tiles = -(-problem.m // block_m) * -(-problem.n // block_n)
         blocks = min(device.multiprocessors, tiles)
 
-        def enqueue(
-            a: TensorDescriptor = a,
-            b: TensorDescriptor = b,
-            c: TensorDescriptor = c,
-            blocks: int = blocks,
-            settings: tuple[int, int, int, bool] = (block_m, block_n, block_k, flat),
-            stages: int = stages,
-            warps: int = warps,
-        ) -> None:
+        arguments = (a, b, c, problem.m, problem.n, problem.k, block_m, block_n, block_k, GROUP, blocks, flat)
+        launch = functools.partial(kernel[(blocks,)], *arguments, num_stages=stages, num_warps=warps)
+
+        def enqueue(launch: Callable[[], object] = launch) -> None:
             with torch.cuda.stream(stream):
-                kernel[(blocks,)](
-                    a,
-                    b,
-                    c,
-                    problem.m,
-                    problem.n,
-                    problem.k,
-                    *settings[:3],
-                    GROUP,
-                    blocks,
-                    settings[3],
-                    num_stages=stages,
-                    num_warps=warps,
-                )
+                launch()
 
         try:
             operands.c.fill_(float("nan"))

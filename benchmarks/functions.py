@@ -192,15 +192,7 @@ def measure(functions: dict[str, stepladder.Function], kind: str, m: int, others
     def eager(x: Any, *weights: Any) -> tuple:  # noqa: ANN401
         return expected(kind, x, weights, library)
 
-    def new_outs(arguments: Sequence[Any]) -> list[Any]:
-        return [
-            arguments[first.in_place[number]]
-            if number in first.in_place
-            else torch.empty(item.shape, dtype=torch.bfloat16, device="cuda")
-            for number, item in enumerate(first.outputs)
-        ]
-
-    outs = [new_outs(given) for given in layers]
+    outs = [_new_outs(torch, first, given) for given in layers]
     calls: dict[str, list[Callable[[], object]]] = {
         name: [
             lambda each=each, given=given, out=out: each(*given, out=out[0] if len(out) == 1 else out)
@@ -216,12 +208,7 @@ def measure(functions: dict[str, stepladder.Function], kind: str, m: int, others
             graphs[name], several[name] = captured(torch, each[0]), captured(torch, in_order(each))
             behind_itself = [item for item in (several[name], several[name]) if item is not None]
             for run_all in (in_order(each), in_order(behind_itself)) if behind_itself else (in_order(each),):
-                for number, out in itertools.chain(*map(enumerate, outs)):
-                    if number not in first.in_place:
-                        out.fill_(float("nan"))
-                run_all()
-                torch.cuda.synchronize()
-                error = max(error, *(distance(one, two) for a, b in zip(outs, wanted) for one, two in zip(a, b)))
+                error = max(error, _largest_error(torch, run_all, outs, wanted, first.in_place))
         del wanted
         result = described(functions[next(reversed(functions))], error)
         if not result["passed"]:
@@ -254,6 +241,32 @@ def measure(functions: dict[str, stepladder.Function], kind: str, m: int, others
             }
         result["ratios"] = {way: _ratios(times, functions) for way, times in result["us"].items()}
     return result
+
+
+def _new_outs(torch: Any, function: stepladder.Function, arguments: Sequence[Any]) -> list[Any]:  # noqa: ANN401
+    """Returns tensors for the results of a call: new ones, or the arguments that results take the place of."""
+    return [
+        arguments[function.in_place[number]]
+        if number in function.in_place
+        else torch.empty(item.shape, dtype=torch.bfloat16, device="cuda")
+        for number, item in enumerate(function.outputs)
+    ]
+
+
+def _largest_error(
+    torch: Any,  # noqa: ANN401
+    run_all: Callable[[], object],
+    outs: Sequence[Sequence[Any]],
+    wanted: Sequence[Sequence[Any]],
+    in_place: Collection[int],
+) -> float:
+    """Returns the largest error of the results of calls; new results are NaN before the calls."""
+    for number, out in itertools.chain(*map(enumerate, outs)):
+        if number not in in_place:
+            out.fill_(float("nan"))
+    run_all()
+    torch.cuda.synchronize()
+    return max(distance(one, two) for a, b in zip(outs, wanted) for one, two in zip(a, b))
 
 
 def _random_tensors(torch: Any, function: stepladder.Function) -> list[Any]:  # noqa: ANN401

@@ -9,7 +9,7 @@
 // pair of products of one A, are computed in registers. It leaves a `gpu.module` with the kernel in the NVVM dialect,
 // and a host function that launches it.
 //
-// Every step is a file in steps/; most are shared with `wmma`. The runner supplies the declarations of the included
+// Every step is a file in steps/; most are shared with `wmma`. Stepladder supplies the declarations of the included
 // steps.
 //
 // How to read it: the attribute `derived` names expressions over knobs, which the steps use in their requirements. Then

@@ -12,7 +12,7 @@
 // inline PTX, and a host function that launches them.
 //
 // Source: Ozen, "Hopper GEMM in MLIR", up to the warp-specialized kernel; the rest is what it names as future work.
-// Every step is a file in steps/, whose head comment describes it. The runner supplies the declarations of the included
+// Every step is a file in steps/, whose head comment describes it. Stepladder supplies the declarations of the included
 // steps.
 //
 // How to read it: the attribute `derived` names expressions over knobs, which the steps use in their requirements. Then

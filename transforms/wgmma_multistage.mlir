@@ -4,7 +4,7 @@
 // multiplied, TMA fills the others. A thread of a consumer warpgroup issues the loads; `wgmma` has a producer
 // warpgroup.
 //
-// Source: Ozen, "Hopper GEMM in MLIR", the multistage kernel. Every step is a file in steps/. The runner supplies the
+// Source: Ozen, "Hopper GEMM in MLIR", the multistage kernel. Every step is a file in steps/. Stepladder supplies the
 // declarations of the included steps.
 
 module attributes {transform.with_named_sequence} {

@@ -5,8 +5,8 @@
 // swizzled shared memory by TMA, which completes an mbarrier; warpgroups multiply them and keep the accumulator in
 // registers. Loads and products do not overlap, so that either TMA or the tensor cores are idle at any time.
 //
-// Source: Ozen, "Hopper GEMM in MLIR". Every step is a file in steps/, shared with the pipelines that follow. The
-// runner supplies the declarations of the included steps.
+// Source: Ozen, "Hopper GEMM in MLIR". Every step is a file in steps/, shared with the pipelines that follow.
+// Stepladder supplies the declarations of the included steps.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @wgmma_single_stage(%module: !transform.any_op {transform.consumed})

@@ -9,7 +9,7 @@
 // copies, keeps accumulators in registers, and hides global latency by prefetching: the next tile to registers during
 // the current one, or several tiles by `cp.async`.
 //
-// Every step is a file in steps/, whose head comment describes it. The runner supplies the declarations of the included
+// Every step is a file in steps/, whose head comment describes it. Stepladder supplies the declarations of the included
 // steps.
 //
 // How to read it: the attribute `derived` names expressions over knobs, which the steps use in their requirements. Then

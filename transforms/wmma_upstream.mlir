@@ -9,9 +9,8 @@
 // divide the problem, elementwise ops on the product, bf16 and i8, rasterization, `cp.async` stages, prefetch loads
 // issued before the computation, and more than 48 KB of shared memory.
 //
-// mlir-opt verifies each file before it merges the library, so that this file declares the steps that it includes. The
-// runner inserts the declarations into the other pipelines, whose tc ops only the runner defines, when it parses the
-// file.
+// mlir-opt verifies each file before it merges the library, so that this file declares the steps that it includes. Only
+// Stepladder defines the tc ops of the other pipelines, and it inserts the declarations when it parses the file.
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence private @tile_to_blocks(!transform.any_op {transform.readonly},

@@ -144,6 +144,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ([], "", "arguments are required: COMMAND"),
         (["runn", "x"], "", "invalid choice: 'runn' (did you mean 'run'?) (choose from"),
+        (["list", "knob"], " list", "argument {pipelines,steps,knobs}: invalid choice: 'knob' (did you mean 'knobs'?)"),
         (["run"], " run", "arguments are required: BUNDLE"),
         (["run", "x", "--seed", "-1"], " run", "must be a non-negative integer, got '-1'"),
         (["run", "x", "y", "--sanitize"], " run", "unrecognized arguments: y --sanitize"),

@@ -38,7 +38,7 @@ def test_knobs_are_chosen_for_the_gpu_of_the_machine(monkeypatch: pytest.MonkeyP
     assert found("NVIDIA H100 80GB HBM3") == "h200" and found(None, "h100") == "h100"
     assert found(None, target="sm_80") == "a100"
     monkeypatch.setenv("STEPLADDER_GPU", "h20")
-    with pytest.raises(StepladderError, match="no GPU 'h20'"):
+    with pytest.raises(StepladderError, match=r"STEPLADDER_GPU is 'h20', .* no such GPU \(did you mean 'h200'"):
         found(None)
 
 

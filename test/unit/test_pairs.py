@@ -237,7 +237,7 @@ def test_pipelines_without_pairs_refuse_them(tmp_path: Path) -> None:
     own.write_text(script.replace("@wmma(", "@own(").replace(', takes_pairs = "1"', ""))
     with (
         mlir_context(),
-        pytest.raises(StepladderError, match="one product; wgmma"),
+        pytest.raises(StepladderError, match="one product; wmma"),
     ):
         run_pipeline(PairPayload().text(), "pair.mlir", Request(str(own), {}))
 

@@ -20,19 +20,17 @@ module attributes {transform.with_named_sequence} {
       : (!transform.any_op) -> !transform.any_op
     %fill = transform.structured.generalize %named_fill : (!transform.any_op) -> !transform.any_op
 
-    // The handles follow the ops through the patterns. A slice of the product folds with the insertion before it, once
-    // the sizes of both, at the edges of C, are known to be the same.
+    // The handles follow the ops through the patterns. CSE shows that the slice of a sum and the insertion before it
+    // have the same sizes.
     %func = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
     transform.apply_patterns to %func {
       transform.apply_patterns.linalg.fold_unit_extent_dims_via_slices
-      transform.apply_patterns.memref.resolve_ranked_shaped_type_result_dims
       transform.apply_patterns.canonicalization
     } : !transform.any_op
-    // A slice of a slice becomes one, and so do two insertions.
     transform.apply_cse to %func : !transform.any_op
+    // A slice of a slice becomes one, and so do two insertions; `tile_to_blocks` canonicalizes what is left.
     transform.apply_patterns to %func {
       transform.apply_patterns.tensor.merge_consecutive_insert_extract_slice
-      transform.apply_patterns.canonicalization
     } : !transform.any_op
 
     %matmul = transform.structured.specialize %product : (!transform.any_op) -> !transform.any_op

@@ -4,7 +4,7 @@
 // takes. The vectors of lanes become integer vectors, as the built-ins take them: 16-bit integers for A, 32-bit
 // integers with packed rows for B.
 //
-// SPIR-V has no bf16 arithmetic: it is done in f32, and each result is rounded.
+// SPIR-V has no bf16 arithmetic: the step computes it in f32, and rounds each result.
 //
 // Source: the passes xegpu-vector-linearize, convert-math-to-xevm, arith-emulate-unsupported-floats, arith-expand and
 // convert-xegpu-to-xevm of MLIR.

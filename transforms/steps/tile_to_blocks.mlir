@@ -45,7 +45,7 @@ module attributes {transform.with_named_sequence} {
         {condition = "read_batch_strides == 0 or reads_strided_batches",
          message = "a batch of A or B must have one stride; wgmma, mma_sync and wmma take several"},
         {condition = "products == 1 or takes_pairs",
-         message = "the payload must have one product; wgmma, mma_sync and wmma also accept a pair with the same A"},
+         message = "the payload must have one product; wmma, mma_sync and wgmma* also accept a pair with the same A"},
         {condition = "m % block_m == 0 or not whole_tiles", message = "m must be a multiple of block_m"},
         {condition = "n % block_n == 0 or not whole_tiles", message = "n must be a multiple of block_n"},
         {condition = "(m + block_m - 1) // block_m <= 65535",

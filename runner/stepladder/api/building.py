@@ -317,7 +317,7 @@ def after_step(dumps: Mapping[str, str], step: str | None) -> str:
 
 
 def with_dumps(function: BuiltFunction) -> BuiltFunction:
-    """Returns a function with its IR: one that comes from the cache is compiled again, its machine code is not.
+    """Returns a function with its IR; one from the cache runs its pipeline again, and keeps its machine code.
 
     Args:
         function: which was compiled, or came from the cache.

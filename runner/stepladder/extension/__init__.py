@@ -103,7 +103,6 @@ from stepladder.extension.ops import (
     promote_accumulators,
     push_partial_sums,
     rasterize_blocks,
-    recognize_matmul,
     recompute_nan_tiles,
     reinterpret_elements,
     repack_operands,

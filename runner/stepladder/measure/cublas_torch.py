@@ -74,24 +74,19 @@ def prepare(buffers: MatmulBuffers, compute_type: str, *, fast_accum: bool) -> t
     c = tensor(buffers.c, buffers.c_type, problem.c_shape, "row")
     # A wider C than the operands is asked for explicitly.
     wider = {} if a.dtype == c.dtype else {"out_dtype": c.dtype}
-    is_fp8 = problem.a_type in FP8
-    scale = torch.ones((), device=place) if is_fp8 else None
+    is_fp8, is_integer = problem.a_type in FP8, compute_type == "COMPUTE_32I"
+    # `enqueue` looks the name up, where a version of PyTorch without it is refused.
+    name = _function_name(problem, is_fp8=is_fp8, is_integer=is_integer)
+    arguments: tuple[object, ...] = (c, a, b) if name in ("addmm", "baddbmm") else (a, b)
+    options: dict[str, object] = {"out": c} if is_integer else {"out": c, **wider}
+    if is_fp8:
+        scale = torch.ones((), device=place)
+        arguments, options = (a, b, scale, scale), {"use_fast_accum": fast_accum, **options}
 
     def enqueue() -> None:
         try:
             with torch.cuda.stream(stream), _precision(torch, compute_type):
-                if is_fp8:
-                    torch._scaled_mm(a, b, scale, scale, out=c, use_fast_accum=fast_accum, **wider)
-                elif compute_type == "COMPUTE_32I":
-                    torch._int_mm(a, b, out=c)
-                elif problem.batch is not None and problem.accumulate:
-                    torch.baddbmm(c, a, b, out=c, **wider)
-                elif problem.batch is not None:
-                    torch.bmm(a, b, out=c, **wider)
-                elif problem.accumulate:
-                    torch.addmm(c, a, b, out=c, **wider)
-                else:
-                    torch.mm(a, b, out=c, **wider)
+                getattr(torch, name)(*arguments, **options)
         except (AttributeError, RuntimeError, TypeError) as error:  # also for versions without an option
             text = str(error).splitlines()[0]
             raise StepladderError(
@@ -100,9 +95,18 @@ def prepare(buffers: MatmulBuffers, compute_type: str, *, fast_accum: bool) -> t
                 status=FAILED,
             ) from error
 
-    library = "cuBLASLt" if is_fp8 or compute_type == "COMPUTE_32I" else "cuBLAS"
+    library = "cuBLASLt" if is_fp8 or is_integer else "cuBLAS"
     sums = ", fast accumulation" if is_fp8 and fast_accum else ""
     return f"{library} of CUDA {torch.version.cuda} through PyTorch {torch.__version__}{sums}", enqueue
+
+
+def _function_name(problem: Problem, *, is_fp8: bool, is_integer: bool) -> str:
+    """Returns the name of PyTorch's function that computes a product."""
+    if is_fp8 or is_integer:
+        return "_scaled_mm" if is_fp8 else "_int_mm"
+    if problem.batch is not None:
+        return "baddbmm" if problem.accumulate else "bmm"
+    return "addmm" if problem.accumulate else "mm"
 
 
 def unsupported(problem: Problem) -> str:

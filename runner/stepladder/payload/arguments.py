@@ -102,7 +102,7 @@ def _plain(type_: ir.Type) -> str:
 
 
 def check_unused(argument: ir.BlockArgument, number: int) -> None:
-    """Checks that the runner can make an argument that no op takes: the function could not be run otherwise.
+    """Checks that `stepladder run` can create an argument that no op uses, without which it cannot run the function.
 
     Args:
         argument: of the function; a scalar, or a buffer or tensor of static shape, is accepted.

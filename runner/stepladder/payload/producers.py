@@ -1,8 +1,8 @@
 """Elementwise ops that prepare A or B: separates them from the matmul, which reads their results as arguments.
 
-A producer is what an operand of the contraction is computed by, from arguments of the function, up to the views and
-extensions that the front takes. It is moved to a function of its own; an argument represents its result, so that what
-is left is a payload like any other, whose rule and front know nothing of producers.
+A producer is the ops that compute an operand of the contraction from arguments of the function, without the views and
+extensions that the front accepts. It moves to a function of its own, and an argument takes the place of its result: the
+rest is a payload like any other, and neither the rule nor the front knows of producers.
 """
 
 from __future__ import annotations

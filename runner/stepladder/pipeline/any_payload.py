@@ -1,4 +1,4 @@
-"""Compiles a payload of any kind: as one kernel, or as a function of several; on tensors where it is on buffers."""
+"""Compiles a payload as one kernel or as a function of several, and rewrites one on buffers to tensors where needed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def build_any(text: str, name: str, request: Request, *, use_cache: bool = True)
 
 
 def on_tensors_too(text: str, name: str, request: Request, by: Callable[[str, str, Request], _T]) -> _T:
-    """Returns what is made of a payload; of one on buffers that is refused, what is made of it on tensors.
+    """Returns what `by` makes of a payload; if it refuses one on buffers, what it makes of the same on tensors.
 
     Args:
         text: the payload; `name`: its file.

@@ -155,9 +155,10 @@ def _parse(path: Path, parsed: dict[Path, ir.Module]) -> Pipeline:
     sequences = sequences_by_name(module)
     sequence = sequences.get(path.stem)
     if sequence is None or is_declaration(sequence):
+        defined = [name for name, item in sequences.items() if not is_declaration(item)]
         raise StepladderError(
             f"pipeline file '{path}' defines no named sequence @{path.stem}",
-            notes=[f"it defines: {', '.join(sequences) or 'none'}"],
+            notes=[f"it defines: {', '.join(defined) or 'none'}"],
         )
     knobs = {knob.name: knob for knob in map(_read_knob, walk(sequence, "transform.tune.knob"))}
     script_attributes.check_pipeline(sequence, path.stem)

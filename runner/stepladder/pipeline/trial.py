@@ -18,8 +18,8 @@ from stepladder.pipeline.step_selection import active_steps
 
 
 def continued(pipeline: Pipeline, steps: list[str]) -> str | None:
-    """Returns the last of the steps that need one of some steps: what these leave undone, it may refuse. None if no
-    step needs them.
+    """Returns the last of the steps that depend on some steps, and may refuse IR that these do not rewrite; None if no
+    step depends on them.
 
     Args:
         pipeline: with the steps.

@@ -129,7 +129,7 @@ def _find(name: str, accepted: tuple[str, ...]) -> Target:
     if name in TARGETS:
         return TARGETS[name]
     digits = name.removeprefix("sm_")
-    if digits.isdigit() and int(digits) < 75:
+    if len(digits) == 2 and digits.isdigit() and int(digits) < 75:
         reason = "has no tensor cores" if int(digits) < 70 else "is one that ptxas 13 no longer assembles for"
         raise StepladderError(f"target '{name}' {reason}", notes=[f"targets: {', '.join(accepted)}"])
     raise StepladderError(

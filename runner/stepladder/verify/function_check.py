@@ -163,10 +163,7 @@ def _compare(
     reference = on_host(exact.whole(value))
     numbers = got.reshape(reference.shape).astype(np.float64)
     report = CheckReport(check, True, got.size, reference=name)
-    limit: float | np.ndarray = 0.0
-    norms: tuple[float, float] | None = None  # of the errors, and the most they may be
     element = next(item for item in BUFFER_TYPES.values() if item.dtype == got.dtype)
-    is_fp8 = element.name in FP8_TYPES
     near = on_host(rounded.whole(value)) if not element.is_integer or rounded.has_floats else reference
     is_same = (
         (numbers == reference)
@@ -177,39 +174,52 @@ def _compare(
     expected, actual = (np.where(is_number, values, 0) for values in (reference, numbers))
     size = _mean(expected)
     errors = np.where(is_same, 0.0, np.where(is_number, np.abs(actual - expected), np.inf))
-    choice = distances(exact, rounded, value, got) if element.is_integer else None
-    if choice is not None:  # of nearly equal values, either may be the extremum
+    limit: float | np.ndarray = 0.0
+    norms: tuple[float, float] | None = None  # of the errors, and the most they may be
+    if not element.is_integer:
+        typical = np.abs(np.where(is_number & np.isfinite(near), near, expected) - expected)
+        allowed, limit = _limits(typical, size, extra, element.unit_roundoff)
+        if element.name in FP8_TYPES:  # a large value may be rounded to its neighbour
+            limit = limit + 2 * element.unit_roundoff * np.abs(expected)
+        norms = _mean(errors), _MEAN * _mean(typical) + allowed
+        report.max_error_over_tolerance = float((errors / limit).max(initial=0.0))
+    elif (choice := distances(exact, rounded, value, got)) is not None:  # of nearly equal values, any is the extremum
         distance, terms, typical = choice
-        errors = np.where(
-            numbers == expected, 0.0, distance
-        )  # also the index that it began with, where no value exceeds
+        # Where no value exceeds the initial one, the index that the search begins with is right too.
+        errors = np.where(numbers == expected, 0.0, distance)
         limit = _LARGEST * (float(typical.max(initial=0.0)) + extra * _mean(terms) + _SMALLEST)
-    elif element.is_integer and np.any(near != reference):  # values halfway between integers were rounded
+    elif np.any(near != reference):  # values halfway between integers were rounded
         errors = np.where(numbers == near, 0.0, errors)
         typical = np.abs(near - reference)
         is_few = np.count_nonzero(errors) <= np.count_nonzero(typical)
         limit = _LARGEST * float(typical.max()) if is_few else 0.0
         norms = _mean(errors), _MEAN * _mean(typical)
-    elif not element.is_integer:
-        typical = np.abs(np.where(is_number & np.isfinite(near), near, expected) - expected)
-        allowed, limit = _limits(typical, size, extra, element.unit_roundoff)
-        if is_fp8:  # a large value may be rounded to its neighbour
-            limit = limit + 2 * element.unit_roundoff * np.abs(expected)
-        norms = _mean(errors), _MEAN * _mean(typical) + allowed
-        report.max_error_over_tolerance = float((errors / limit).max(initial=0.0))
+    relative = (norms[0] / size, norms[1] / size) if norms is not None and size else None
+    _fill_in(report, errors, limit, relative, numbers, reference)
+    report.not_finite = int((~(is_number | is_same)).sum())
+    is_far = norms is not None and not norms[0] <= norms[1]
+    report.passed = not report.mismatches and not is_far
+    return report
+
+
+def _fill_in(
+    report: CheckReport,
+    errors: np.ndarray,
+    limit: float | np.ndarray,
+    norms: tuple[float, float] | None,
+    numbers: np.ndarray,
+    reference: np.ndarray,
+) -> None:
+    """Writes mismatches, the first of them, and the largest and mean errors of a result into its report."""
     wrong = errors > limit
     report.mismatches = int(wrong.sum())
-    report.not_finite = int((~(is_number | is_same)).sum())
     report.max_error = float(errors[np.isfinite(errors)].max(initial=0.0))
     if report.mismatches:
         place = tuple(int(index) for index in np.argwhere(wrong)[0])
         report.first_mismatch = place
         report.got, report.expected = str(numbers[place]), str(reference[place])
-    if norms is not None and size:
-        report.norm_error, report.norm_tolerance = (norm / size for norm in norms)
-    is_far = norms is not None and not norms[0] <= norms[1]
-    report.passed = not report.mismatches and not is_far
-    return report
+    if norms is not None:
+        report.norm_error, report.norm_tolerance = norms
 
 
 def _mean(numbers: np.ndarray) -> float:

@@ -51,7 +51,7 @@ def _source(generic: Generic, value: int, evaluation: Evaluation) -> int:
 
 
 def _in_body(generic: Generic, value: int, evaluation: Evaluation) -> int:
-    """Returns the operand of a generic that a value of its body is made from; the value where another op makes it."""
+    """Returns the operand that a value of a body comes from by `_KEEPING` ops; else the value that they read."""
     definitions = {op.result: op for op in generic.body}
     operands = dict(zip(generic.arguments, (*generic.inputs, *generic.outputs)))
     while value in definitions and definitions[value].name in _KEEPING:

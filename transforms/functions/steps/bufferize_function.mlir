@@ -1,8 +1,7 @@
 // Bufferizes a function and its callees: results become arguments that the callee writes.
 //
-// The arguments of kernels are row-major buffers, so that types at function boundaries have the identity layout, but
-// for parts of arguments, which have an offset. The caller allocates the buffers that one call writes and other calls
-// read.
+// The arguments of kernels are row-major buffers: types at function boundaries have the identity layout, except for
+// parts of arguments, which have an offset. The caller allocates the buffers that one call writes and other calls read.
 //
 // Before:
 //   %h = call @mlp_matmul_0(%x, %w) : (tensor<4x128xf16>, tensor<256x128xf16>) -> tensor<4x256xf16>

@@ -3,7 +3,7 @@
 // A tile of keys and one of values are 64 KB, and come from the L2 cache while the block waits. With two stages, the
 // copies of the next tiles overlap the products and the softmax of an iteration. One barrier per iteration suffices:
 // after it, all threads have read the stage that is written next. Upstream's pipelining requires a constant trip count,
-// but with a causal mask the trip count depends on the block. Upstream's op allocates the stages.
+// but with a causal mask the trip count depends on the block. Upstream's `memref.multibuffer` allocates the stages.
 //
 // Left out: each iteration copies its tiles and waits for them.
 //

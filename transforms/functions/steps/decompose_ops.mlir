@@ -4,14 +4,15 @@
 // arithmetic on whole tensors, `linalg.softmax`, which is four loop nests, and concatenations and paddings, which
 // insert slices into a tensor. An insertion becomes an elementwise op with a select, which fuses with the ops around
 // it. If results of matmuls are inserted one after the other and make up all of a tensor, such as stacked heads, their
-// insertions become one such op in a function of its own, which `plan_workspace` can leave out; so do columns, such as
-// heads side by side, where the pipelines of matmuls write parts of buffers, and parts of an argument whose memory the
-// result takes. A slice of a part that an insertion does not change, such as the next tile of a loop's result, becomes
-// a slice of the tensor before the insertion. Slices of a transposed tensor, such as the queries, keys and values of
-// one projection, become transposed slices, since kernels read parts of a buffer in place, but no parts of a transpose.
-// Matmuls of neighbouring slices along k whose results are added, such as the iterations of a loop over k, become one.
-// Reductions that start from a constant tensor start from a fill, as those of front ends do. A reduction along an axis
-// of extent 0, such as a matmul with k = 0, is what it starts from, and tensors without elements are empty.
+// insertions become one such op in a function of its own, and `plan_workspace` can remove its call. The same holds for
+// columns, such as heads side by side, where the pipelines of matmuls write parts of buffers, and for parts of an
+// argument whose memory the result takes. A slice of a part that an insertion does not change, such as the next tile of
+// a loop's result, becomes a slice of the tensor before the insertion. Slices of a transposed tensor, such as the
+// queries, keys and values of one projection, become transposed slices, since kernels read parts of a buffer in place,
+// but not parts of a transpose. Matmuls of neighbouring slices along k whose results are added, such as the iterations
+// of a loop over k, become one. Reductions that start from a constant tensor start from a fill, as those of front ends
+// do. A reduction along an axis of extent 0, such as a matmul with k = 0, becomes its initial value, and tensors
+// without elements are empty.
 //
 // Source: upstream's passes, patterns and interfaces of linalg and tensor.
 //

@@ -1,11 +1,12 @@
-// Brings independent matmuls of a function together, to be one launch each group.
+// Brings independent matmuls of a function together, so that each group becomes one launch.
 //
 // The experts of a mixture, or the queries, keys and values of an attention, do not depend on each other. Each alone
-// may have fewer tiles than the GPU has multiprocessors. A group is matmuls of the same element types and layouts, of
-// any sizes, with the same number of matmuls before them on the longest path from an argument. After this pipeline, a
-// pipeline of matmuls lowers all of them with the same knobs, and `merge_launches` merges their kernels into one.
+// may have fewer tiles than the GPU has multiprocessors. The matmuls of a group have the same element types and
+// layouts, and the same number of matmuls before them on the longest path from an argument; their sizes may differ. A
+// pipeline of matmuls then lowers all of them with the same knobs, and `merge_launches` merges their kernels into one.
 //
-// Buffers that a group reads or writes live as long as all of the group, so that `plan_workspace` does not share them.
+// Buffers that a group reads or writes stay live throughout the group, so that `plan_workspace` does not give two of
+// them the same memory.
 //
 // Upstream has no op that groups calls.
 //

@@ -4,10 +4,10 @@
 // kernels, the scores and their softmax are written to memory and read again: 268 MB each for 2048 tokens and 32 heads
 // in bf16. One kernel keeps a tile of them in registers. Elementwise ops on the scores, such as a scale and a mask,
 // belong to it, and so does the rounding of the result. The operands are tensors with the axes in any order, the head's
-// innermost: nothing is transposed, and heads of queries that share keys read the same ones. Attentions as torch-mlir
-// and JAX write them get this form first: products read the tensors that transposes, copies and extensions to f32 are
-// made of, have the order of axes in which they are read, and elementwise ops are fused. Slices of a tensor, such as
-// the queries, keys and values of one projection, become part of the function, which reads the tensor.
+// innermost: nothing is transposed, and heads of queries that share keys read the same ones. The step first brings
+// attentions of torch-mlir and JAX to this form: it replaces operands of the products by the tensors that transposes,
+// copies and extensions to f32 read, orders the axes as they are read, and fuses elementwise ops. Slices of a tensor,
+// such as the queries, keys and values of one projection, become part of the function, which reads the tensor.
 //
 // Before:
 //   %s = linalg.contract ... ins(%q, %k : ...) outs(%zeros : tensor<8x4x2048x2048xf32>)

@@ -1,11 +1,11 @@
 // Outlines each remaining linalg op of a function to a function of its own.
 //
 // The function then consists of calls, one for each kernel, in the order of their launches. The reshapes and slices of
-// its operands move with a linalg op, so that values between kernels are whole buffers. Parts of arguments whose
-// elements follow each other, such as the weights of one layer in those of all, stay: kernels are launched on their
+// its operands move with a linalg op, so that values between kernels are whole buffers. Contiguous parts of arguments,
+// such as the weights of one layer in a buffer of all layers, stay in the caller: kernels are launched on their
 // addresses, and are equal for all layers. The arguments of the new functions are read-only: bufferization gives each
-// result a buffer of its own. An elementwise op whose result another one reads at the same elements, and others too, is
-// in one kernel with it, which writes the results of both.
+// result a buffer of its own. If an elementwise op reads the result of another one at the same elements, and other ops
+// read it too, one kernel computes both and writes both results.
 //
 // Before:
 //   %flat = tensor.collapse_shape %h [[0, 1], [2]] : tensor<2x4x256xf16> into tensor<8x256xf16>

@@ -3,12 +3,12 @@
 // The kernel of a matmul reads matrices: all dimensions of m next to each other, then all of k, or the reverse. An
 // attention block computes its scores from tensors (batch, sequence, head, depth), where the sequence is between the
 // dimensions of the batch. A transpose is a kernel that reads and writes the operand once; the matmul then runs on
-// matrix units. Of 16-bit operands it keeps the innermost dimension where one of the two orders does, so that threads
-// copy vectors. The step does not change contractions that the front accepts. Where the pipelines read batches of
-// several strides in place (`strided`), such an operand keeps its order, and the contraction is marked for the front.
-// A transpose of the result becomes part of the contraction where the front then accepts that: JAX writes the scores of
-// heads that share keys in another order, and transposes them. Upstream's op transposes only to the order of one named
-// op.
+// matrix units. If one of the two orders keeps the innermost dimension of a 16-bit operand, the step chooses it, so
+// that threads copy vectors. The step does not change contractions that the front accepts. Where the pipelines read
+// batches of several strides in place (`strided`), such an operand keeps its order, and the step marks the contraction
+// for the front. A transpose of the result becomes part of the contraction where the front then accepts that: JAX
+// writes the scores of heads that share keys in another order, and transposes them. Upstream's op transposes only to
+// the order of one named op.
 //
 // Source: transpose-transpose-GEMM-transpose, as in the survey of tensor contractions by Springer and Bientinesi
 // (2018).

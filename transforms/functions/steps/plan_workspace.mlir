@@ -5,8 +5,9 @@
 // of two. Offsets are multiples of 256 bytes, which TMA and 128-bit accesses need. Upstream's own pass only makes
 // allocations of constant size static; it does not share memory between buffers.
 //
-// Kernels write parts that a function of decompose_ops would assemble in place, in the workspace or in a result, at
-// multiples of 16 bytes, and its call is removed. So do copies of buffers that are returned in another shape.
+// If a function that `decompose_ops` made only assembles a tensor from parts, the kernels write the parts to their
+// positions in the workspace or in a result, and the step removes the call of this function. A buffer that is returned
+// in another shape is the result itself, without a copy.
 //
 // Source: greedy by size for offset calculation (Pisarchyk and Lee, "Efficient memory management for deep neural net
 // inference", 2020).

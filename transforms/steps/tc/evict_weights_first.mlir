@@ -6,8 +6,8 @@
 // `prefetch_to_l2` reads ahead of the wait, and without these steps on loads of the larger operand.
 //
 // `kept_weights` is the number of sixteenths of these lines that are loaded without the hint, so that the L2 cache
-// keeps them from launch to launch. If operands do not fit in L2 and every launch reads them in the same order, most
-// lines would be evicted before their next use with the hint on all lines, and also without any hint.
+// keeps them from launch to launch. If the operands do not fit in L2 and every launch reads them in the same order, a
+// hint on all lines evicts most of them before their next use, and so does no hint at all.
 //
 // Left out: the loads have no cache hint.
 //

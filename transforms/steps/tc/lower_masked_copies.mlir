@@ -5,8 +5,8 @@
 // in rows whose length is not a multiple of 16 bytes, get the alignment that holds; `lower_transfers` assumes 16 bytes
 // for all others.
 //
-// `cp.async` copies have no masks at this point. Of these, the step changes only copies that `convert_to_cp_async`
-// leaves and that are known to copy nothing.
+// `cp.async` copies have no masks at this point. Of the copies that could become `cp.async`, the step finds only those
+// whose mask is known to be empty: `convert_to_cp_async` does not convert them, and the step writes zeros instead.
 //
 // Before:
 //   %mask = vector.create_mask (%is_inside ? 4 : 0) : vector<4xi1>

@@ -10,9 +10,8 @@
 // With fewer than eight rows per pass, each vector of a thread would need a separate address register. Passes over
 // swizzled tiles then cover eight rows and a part of the columns.
 //
-// A thread copies vectors of `run` elements, 16 bytes; a
-// row of a stored tile has `a_width` or `b_width` elements in either layout of the operand, and a pass `a_pass` or
-// `b_pass` rows.
+// A thread copies vectors of `run` elements, 16 bytes. A row of a stored tile has `a_width` or `b_width` elements in
+// either layout of the operand, and a pass `a_pass` or `b_pass` rows.
 //
 // The passes are unrolled before threads are mapped. Upstream inserts a barrier after every mapped loop or after none;
 // `tc.insert_barrier` adds the one that the copies need, after the last pass and before the matmul.

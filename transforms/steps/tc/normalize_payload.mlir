@@ -9,12 +9,12 @@
 // leaves unchanged. Upstream converts tensors to buffers and not buffers to tensors, hence `tc.normalize_payload`.
 //
 // The product need not be a `linalg.matmul` of two arguments: `linalg.generic` and `linalg.contract` with loops in any
-// order, reshapes and transposes around the product, and extended operands are accepted too. `tc.recognize_matmul`
-// reduces them to one `linalg.matmul` on reshaped buffers. Transposes become layouts, or A and B are swapped, so that
-// no element is copied. Upstream's `linalg-fuse-elementwise-ops` folds transposes and reshapes on tensors into a
-// generic contraction with as many loops as the operands have dimensions, and `structured.specialize` names
-// contractions of two-dimensional operands. No upstream op collapses the loops of a contraction to m, n and k, swaps
-// its operands, or follows buffers and the result.
+// order, reshapes and transposes around the product, and extended operands are accepted too. The op reduces them to one
+// `linalg.matmul` on reshaped buffers. Transposes become layouts, or the op swaps A and B; no element is copied.
+// Upstream's `linalg-fuse-elementwise-ops` folds transposes and reshapes on tensors into a generic contraction with as
+// many loops as the operands have dimensions, and `structured.specialize` names contractions of two-dimensional
+// operands. No upstream op collapses the loops of a contraction to m, n and k, swaps its operands, or handles
+// contractions on buffers.
 //
 // Before:
 //   func.func @matmul(%A: memref<512x512xf16>, %B: memref<512x512xf16>, %C: memref<512x512xf32>) {
@@ -29,7 +29,6 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @normalize_payload(%module: !transform.any_op {transform.readonly}) {
-    "tc.recognize_matmul"(%module) : (!transform.any_op) -> ()
     "tc.normalize_payload"(%module) : (!transform.any_op) -> ()
     transform.yield
   }

@@ -1,10 +1,10 @@
 // Adds the product of each k step to accumulators in f32 registers, for products of fp8.
 //
-// The tensor cores of Hopper sum products of fp8 with about 14 bits: a product is cut off below the 13th bit under the
-// leading one of the sum. The error of a sum over all of k grows with the square root of k. With this step, `wgmma`
-// sums the products of one k step from zero, and f32 additions on the CUDA cores add these sums to the accumulator:
-// the error is that of a sum over one k step, whatever k is. cuBLASLt, CUTLASS and PyTorch do the same unless fast
-// accumulation is asked for (`fast_accum`).
+// The tensor cores of Hopper sum products of fp8 with about 14 bits: they truncate each product below the 13th bit
+// after the leading bit of the sum. The error of a sum over all of k grows with the square root of k. With this step,
+// `wgmma` sums the products of one k step from zero, and f32 additions on the CUDA cores add these sums to the
+// accumulator: the error is that of a sum over one k step, whatever k is. cuBLASLt, CUTLASS and PyTorch do the same
+// unless the caller asks for fast accumulation (`fast_accum`).
 //
 // The additions need a second set of accumulators, and wait for the product of the step, while another warpgroup
 // multiplies; the step therefore replaces `pipeline_wgmma`, which keeps one product of a warpgroup in flight. Where the

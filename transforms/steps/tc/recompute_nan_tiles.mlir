@@ -1,4 +1,4 @@
-// Computes a tile of C of f32 again where a sum of it is NaN, by products that keep infinities.
+// Computes a tile of an f32 C again if one of its sums is NaN, by products that keep infinities.
 //
 // `multiply_as_3xtf32` splits an infinity into itself and NaN, and a value of 3.4026e38 or more, whose first 11 bits
 // round to an infinity, into two infinities: the sums of such a value's products are always NaN. A split that keeps

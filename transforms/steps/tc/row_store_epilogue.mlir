@@ -13,7 +13,8 @@
 // loop of the other warpgroup. Rows of a tile that reaches beyond C are stored element by element, adjacent threads
 // adjacent elements.
 //
-// C = AB + C, and elementwise ops, whose buffer holds the sums, read C and matrices like it in the same units.
+// C = AB + C and elementwise ops read C, and operands with rows like those of C, in the same units; with elementwise
+// ops, the buffer holds the sums.
 //
 // Before:
 //   nvgpu.warpgroup.mma.store %acc, %buffer

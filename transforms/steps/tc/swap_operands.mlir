@@ -10,8 +10,8 @@
 // product are transposed too: a per-row bias becomes a per-column bias, a matrix is read in transposed order, and each
 // result gets a transposed view. Expressions of all steps use the sizes and layouts of the swapped product (`facts`).
 // Each matmul of a batch is swapped. Where m and n are just above a multiple of 64, swapping decides which of them is
-// padded to 64 rows: 51 matmuls of 272 x 328 are 1.65 times their size in tiles of 192 x 192, and 1.17 times in swapped
-// tiles of 192 x 136.
+// padded to 64 rows: a C of 272 x 328 fills tiles of 192 x 192 that have 1.65 times its elements, and swapped tiles of
+// 192 x 136 that have 1.17 times.
 //
 // Source: the identity. cuBLAS runs kernels with tiles of 64x8 and 64x24 for such problems, by their names in a
 // profile.

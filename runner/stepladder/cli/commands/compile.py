@@ -60,7 +60,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         formatter_class=Formatter,
         epilog=_EPILOG,
         help="compile a payload to a bundle: cubin and PTX or SPIR-V, manifest, IR after each step",
-        description="Compiles a payload to a bundle: cubin and PTX (of pipeline xetile SPIR-V), manifest, and the IR "
+        description="Compiles a payload to a bundle: cubin and PTX (SPIR-V for Intel's GPUs), manifest, and the IR "
         "after every step. Needs no GPU.",
     )
     parser.add_argument("input", metavar="INPUT.mlir", help="the payload; - is standard input")

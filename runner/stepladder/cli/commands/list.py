@@ -41,6 +41,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "what",
         nargs="?",
+        metavar="{pipelines,steps,knobs}",
         choices=["pipelines", "steps", "knobs"],
         default="pipelines",
         help="list to print (default: pipelines)",

@@ -40,7 +40,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         help="write a matmul in linalg",
         description="Writes a matmul in linalg, or a batch of matmuls: C = AB + C, row-major by default.",
     )
-    parser.add_argument("kind", choices=["matmul", "batch_matmul"], help="linalg op to write")
+    parser.add_argument(
+        "kind", metavar="{matmul,batch_matmul}", choices=["matmul", "batch_matmul"], help="linalg op to write"
+    )
     parser.add_argument(
         "--batch",
         type=positive,
@@ -55,7 +57,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     )
     for name, help_ in (("m", "rows of A and C"), ("n", "columns of B and C"), ("k", "columns of A and rows of B")):
         parser.add_argument(f"--{name}", type=positive, required=True, metavar=name.upper(), help=help_)
-    parser.add_argument("--a-type", choices=_TYPES, default="f16", help="element type of A (f16)")
+    parser.add_argument("--a-type", choices=_TYPES, default="f16", help="element type of A (default: f16)")
     parser.add_argument("--b-type", choices=_TYPES, help="element type of B (default: that of A)")
     parser.add_argument(
         "--acc-type",

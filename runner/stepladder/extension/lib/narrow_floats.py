@@ -1,5 +1,5 @@
-"""Conversions of fp8 to wider types and back, by arithmetic on their bits: LLVM has no type for them, and not every GPU
-a cast."""
+"""Conversions of fp8 to wider types and back, by arithmetic on their bits: LLVM has no types for them, and not
+every GPU has conversion instructions."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from stepladder.payload.approximations import rounds_results_to_few_bits
 
 
 class ApproximateMath(Tc.Operation, name="approximate_math"):
-    """Rewrites sigmoids in the elementwise op on a product, whose results all have 16 bits, to two approximations.
+    """Rewrites sigmoids and GELU to hardware approximations, in elementwise ops whose results all have 8 or 16 bits.
 
     `x / (1 + exp(-v))` becomes `x * (1 / (1 + exp2(-v log2 e)))`, and `1 + tanh(u)` becomes twice the sigmoid of 2 u,
     which has no cancellation. `math.exp2` and `arith.divf` have the flag `afn`: they become `ex2.approx`, with a

@@ -206,6 +206,21 @@ def _expect_arrivals_of_peers(empty: ir.Value, peers: int) -> None:
             init.operands[1] = index(count * peers)
 
 
+def _multicast_loads(launch: ir.Operation, issue: ir.Operation, cluster: _Cluster, rewriter: Rewriter) -> None:
+    """Splits the loads of an issue of a k step that several blocks share, so that each block loads a part for all."""
+    for mark in _MARKS:
+        if cluster.sharers(mark) == 1:
+            continue
+        loads = _loads(issue, mark)
+        if not loads:
+            raise Refusal(launch, f"no TMA loads of the tile of {_MARKS[mark]}, which blocks share")
+        for of_tile in loads:
+            # A tile of both B of a pair has parts from two matrices.
+            for descriptor in dict.fromkeys(load.operands[2] for load in of_tile):
+                own = [load for load in of_tile if load.operands[2] == descriptor]
+                _split_loads(own, mark, cluster, rewriter)
+
+
 @transform_op(MulticastTiles)
 def multicast_tiles(payload: ir.Operation, op: MulticastTiles, rewriter: Rewriter) -> None:
     """Rewrites the one launch below `payload`; see the op."""
@@ -218,17 +233,7 @@ def multicast_tiles(payload: ir.Operation, op: MulticastTiles, rewriter: Rewrite
     with ir.InsertionPoint.at_block_begin(block), launch.location:
         cluster = _Cluster(rows, columns)
     for issue in issues:
-        for mark in _MARKS:
-            if cluster.sharers(mark) > 1:
-                loads = _loads(issue, mark)
-                if not loads:
-                    raise Refusal(launch, f"no TMA loads of the tile of {_MARKS[mark]}, which blocks share")
-                for of_tile in loads:
-                    # A tile of both B of a pair has parts from two matrices.
-                    for descriptor in dict.fromkeys(load.operands[2] for load in of_tile):
-                        own = [load for load in of_tile if load.operands[2] == descriptor]
-                        _split_loads(own, mark, cluster, rewriter)
-
+        _multicast_loads(launch, issue, cluster, rewriter)
     releases = tma_pipeline.releases_below(launch)
     if not releases:
         raise Refusal(launch, "no op releases a stage of the pipeline")

@@ -9,7 +9,6 @@ from stepladder.extension.lib.workspaces import insert_producers
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.payload import matmul, pairs
-from stepladder.payload.facts import MATMULS
 from stepladder.payload.producers import Producer
 from stepladder.runtime.errors import StepladderError
 
@@ -22,8 +21,11 @@ class NormalizePayload(Tc.Operation, name="normalize_payload"):
     none; and the normal form: `bufferization.to_tensor` of memref arguments, ops on tensors, and
     `bufferization.materialize_in_destination`. Arguments of the normal form may be tensors too, which become buffers.
 
-    Elementwise ops that make A or B (`payload.producers`) are separated first, so that what is left is recognized
-    (`tc.recognize_matmul`) and normalized as any other matmul. They write their results to workspaces, which it reads.
+    Elementwise ops that compute A or B (`payload.producers`) are separated first, and write their results to
+    workspaces, which the matmul reads. The front (`payload.front`) then rewrites a contraction to one `linalg.matmul`
+    on views of the arguments: indexing maps, reshapes and transposes become layouts or an exchange of A and B, and
+    extensions of A and B become those of the matmul. It rewrites both products of a pair (`payload.pairs`). A function
+    that the front refuses is only normalized; every command refuses it before the first step.
 
     Operands: a handle to the module, which has one function.
     Refuses: several functions; linalg ops on buffers that are not arguments; a function on tensors that returns
@@ -41,9 +43,7 @@ def normalize_payload(payload: ir.Operation, op: NormalizePayload, rewriter: Rew
         raise Refusal(payload, f"expected one function with a body, found {len(functions)}")
     producers: list[Producer] = []
     with contextlib.suppress(StepladderError):  # every command refuses such a payload before the first step
-        divisions = pairs.divisions(payload)
-        producers = matmul.separate_producers(payload, 2 if divisions else 1)
-        if producers or len(walk(payload, *MATMULS)) < 2:  # not a pair that `tc.recognize_matmul` has written
-            recognize(payload, rewriter)
+        producers = matmul.separate_producers(payload, 2 if pairs.divisions(payload) else 1)
+        recognize(payload, rewriter)
     normalize(functions[0], rewriter)
     insert_producers(functions[0], producers)

@@ -210,8 +210,8 @@ def _stage(
 def _with_further_results(
     product: ir.Operation, ops: list[ir.Operation], result: ir.Value, rewriter: Rewriter, *, columns: bool
 ) -> tuple[list[ir.Operation], list[ir.Value]]:
-    """Returns a stage with elementwise ops on its result whose results are stored beside it, as the rounding of a sum
-    that is returned too."""
+    """Returns a stage with elementwise ops on its result whose results are stored beside it, such as the rounding of a
+    sum that is returned too."""
     results: list[ir.Value] = [result]
     group, ahead = ops, 0
     while ahead < _AHEAD and (user := _next_user(product, group, lambda op: False)) is not None:

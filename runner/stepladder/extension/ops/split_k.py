@@ -161,25 +161,27 @@ def _reduce_splits(workspace: Workspace, accumulator: ir.Value, thread_count: in
             by_elements = any(pitch % WIDTH for pitch in pitches)
         writes = Writes(elementwise, sources or tiles, accumulates, along_row, by_elements)
         reduction = Reduction(workspace, writes, c_tile, rows_of_c, columns_of_c)
-        turns = reduction.turns(threads.thread_id(), thread_count)
-        loads_early = writes.can_load_early()
-        if len(turns) <= _MAX_TURNS and (loads_early or all(limit is None for _, _, limit in turns)):
-            # Ops that do not depend on other blocks are computed before the wait for these.
-            ready = [
-                (workspace.runs(number), reduction.load(number) if loads_early else None) for number, _, _ in turns
-            ]
-            workspace.arrive_and_wait()
-            for condition, count in reduction.even_shares(thread_count):
-                with create_if(condition) if condition else nullcontext():
-                    totals = [reduction.total(number) for number, _, _ in turns[:count]]
-                    for total, (runs, operands) in zip(totals, ready):
-                        reduction.write(total, runs, operands, rows_of_c)
-            if not reduction.is_even(thread_count):
-                for (number, own, limit), (runs, operands) in zip(turns, ready):
-                    with create_if_below(own, limit):
-                        reduction.create(number, runs, operands)
-        else:
-            workspace.arrive_and_wait()
-            reduction.create_loop(threads.thread_id(), thread_count)
+        _create_reduction(workspace, reduction, thread_count, loads_early=writes.can_load_early())
         workspace.release()
     rewriter.erase_op(writer)
+
+
+def _create_reduction(workspace: Workspace, reduction: Reduction, thread_count: int, *, loads_early: bool) -> None:
+    """Creates the wait for the other splits and the sums of what they stored: unrolled if each thread has few turns."""
+    turns = reduction.turns(threads.thread_id(), thread_count)
+    if len(turns) > _MAX_TURNS or not (loads_early or all(limit is None for _, _, limit in turns)):
+        workspace.arrive_and_wait()
+        reduction.create_loop(threads.thread_id(), thread_count)
+        return
+    # Ops that do not depend on other blocks are computed before the wait for these.
+    ready = [(workspace.runs(number), reduction.load(number) if loads_early else None) for number, _, _ in turns]
+    workspace.arrive_and_wait()
+    for condition, count in reduction.even_shares(thread_count):
+        with create_if(condition) if condition else nullcontext():
+            totals = [reduction.total(number) for number, _, _ in turns[:count]]
+            for total, (runs, operands) in zip(totals, ready):
+                reduction.write(total, runs, operands, reduction.rows)
+    if not reduction.is_even(thread_count):
+        for (number, own, limit), (runs, operands) in zip(turns, ready):
+            with create_if_below(own, limit):
+                reduction.create(number, runs, operands)

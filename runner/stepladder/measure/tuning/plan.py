@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stepladder.runtime.bundle.fields import Fields, parse_object
 from stepladder.runtime.errors import StepladderError
-from stepladder.runtime.files import write_json
+from stepladder.runtime.files import make_folder, write_json
 
 SCHEMA_VERSION = 1
 _NAME = "plan.json"
@@ -91,8 +91,8 @@ def write_plan(folder: Path, plan: Plan) -> None:
             f"'{folder}' holds the plan of another tuning",
             notes=["payloads, pipeline, options or tools are not the same: give another folder, or delete this one"],
         )
+    make_folder(str(folder))
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         is_foreign = any(not path.name.startswith(".") for path in folder.iterdir())  # temporary files begin so
     except OSError as error:
         raise StepladderError(f"cannot write into '{folder}': {error.strerror}") from None

@@ -111,7 +111,7 @@ def separate(function: ir.Operation) -> None:
 
 
 def _terms(end: ir.Operation, so_far: Sequence[ir.Value]) -> list[ir.Value]:
-    """Returns the operands of maxima and exponentials of a body that do not depend on a result so far."""
+    """Returns the operands of maxima and exponentials of a body that do not depend on earlier iterations."""
     dependent = set(so_far)
     terms: dict[ir.Value, None] = {}
     for op in (item.operation for item in end.block.operations):

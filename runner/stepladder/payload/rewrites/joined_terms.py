@@ -36,8 +36,8 @@ def _dependent(ops: Iterable[ir.Operation], so_far: ir.Value) -> set[ir.Value]:
 
 
 def _folds(end: ir.Operation, value: ir.Value, so_far: ir.Value) -> list[ir.Operation]:
-    """Returns the ops from a result so far to the new one, each of which reads the one before it alone, in order; none
-    if one is no fold, or another one than the others."""
+    """Returns the chain of ops from the accumulated value to the new one, in order; nothing if they are not folds of
+    one kind, or if other ops read a value between them."""
     dependent = _dependent((item.operation for item in end.block.operations), so_far)
     folds: list[ir.Operation] = []
     names = set()

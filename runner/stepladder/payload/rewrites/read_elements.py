@@ -19,7 +19,7 @@ _GENERIC, _EXTRACT, _INDEX = "linalg.generic", "tensor.extract", "linalg.index"
 
 
 def replace(function: ir.Operation) -> None:
-    """Makes operands of the tensors that elementwise `linalg.generic` ops extract elements of at their loops' indices.
+    """Turns the tensors that elementwise `linalg.generic` ops read at the indices of their loops into operands.
 
     Args:
         function: a function; it is changed where each index is that of a loop with as many iterations as the axis has

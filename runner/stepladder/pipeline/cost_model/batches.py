@@ -32,8 +32,9 @@ _CLUSTER_REQUESTS, _ODD_REQUESTS = 0.4, 0.6
 
 
 def depends_on_placement(size: Size, gpu: Gpu) -> Array:
-    """Returns whether it matters on which multiprocessors the blocks of a problem run: of a batch whose matmuls have an
-    A and a B of their own, which fill a part of L2.
+    """Returns whether it matters on which multiprocessors the blocks of a problem run.
+
+    It does for a batch whose matmuls have an A and a B each, which together fill a part of L2 (`_MIN_OPERANDS`).
 
     Args:
         size: of the problem.

@@ -1,7 +1,8 @@
 """Predicted time of products of few rows whose kernels load weights before they wait (step `load_weights_early`).
 
-HBM bounds such a kernel, and it starts while the one before ends: its time is that of its weights at HBM's rate, of the
-slowest multiprocessor in the last wave, and what the overlap does not hide of start, reduction and end.
+HBM bounds such a kernel, which starts before the preceding one ends. Two limits make up the time of a wave: its weights
+at the rate of HBM, and the stages that a multiprocessor loads after the first ones. The launch, the epilogue, the
+reduction of splits and the time between waves are added, as far as the overlap does not hide them.
 """
 
 from __future__ import annotations

@@ -159,6 +159,11 @@ def forget() -> None:
     _read.cache_clear()
 
 
+def _unknown(message: str, key: str) -> StepladderError:
+    """Returns the error of a GPU that the model has no file of."""
+    return StepladderError(f"{message}{suggest(key, keys())}", notes=[f"it has: {', '.join(keys())}"])
+
+
 def load(key: str) -> Gpu:
     """Returns the GPU of this name.
 
@@ -169,9 +174,7 @@ def load(key: str) -> Gpu:
         StepladderError: the model has no file of this name.
     """
     if key not in keys():
-        raise StepladderError(
-            f"the cost model has no GPU '{key}'{suggest(key, keys())}", notes=[f"it has: {', '.join(keys())}"]
-        )
+        raise _unknown(f"the cost model has no GPU '{key}'", key)
     data = _read(key)
     base = _read(data["fitted_from"]) if "fitted_from" in data else {}
     early = data if "early_weights" in data else base
@@ -245,6 +248,8 @@ def find(key: str | None, target: str) -> Found:
     if key:
         return Found(load(key))
     name = os.environ.get(VARIABLE)
+    if name and name not in keys():
+        raise _unknown(f"{VARIABLE} is '{name}', and the cost model has no such GPU", name)
     gpu_name = None if name else installed_gpu()
     for gpu in [load(name)] if name else map(load, keys()):
         if target in gpu.targets and (name or (gpu.name == gpu_name and gpu.source == MEASURED)):

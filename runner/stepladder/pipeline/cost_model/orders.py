@@ -19,8 +19,8 @@ _TRAFFIC = ("block_m", "block_n", "cluster_m", "cluster_n", "split_k")
 # By how much fewer bytes an order has to move that leaves the last group fewer rows: with it, kernels of 256 x 1536 x
 # 3072 and 704 x 928 x 2208 in clusters took longer, by as much for each k step (docs/results/orders_of_tiles.json).
 _UNEVEN_GROUP_MARGIN = 0.02
-# Blocks that begin one after another, and by how much less different tiles they have to load in an order that is
-# further from the script's. Measured, docs/results/orders_of_tiles.json.
+# Blocks that begin one after another, and the least fraction of the bytes of different tiles that an order further from
+# the script's has to save. Measured, docs/results/orders_of_tiles.json.
 _NEIGHBOURS, _FEWER_TILES = 16, 0.1
 # Of the L2 cache, for operands and C: blocks that all run at once read these from memory once, whatever the order.
 HELD = 0.75
@@ -50,12 +50,13 @@ def different_loads(tiles: Tiles, knobs: Columns, size: Size) -> Array:
 
 
 def choose(columns: Columns, options: Sequence[int], default: int, size: Size, gpu: Gpu, family: str) -> Columns:
-    """Returns every setting with the order of its tiles that moves the fewest bytes from and to memory, where bytes of
-    a C that L2 does not hold count as long as they take.
+    """Returns every setting with the order of its tiles that moves the fewest bytes from and to memory.
 
-    Where several move as few, one whose groups have as many rows each: where the last group has fewer, blocks divide by
-    a value that is not constant, and the coordinates of loads are no longer in uniform registers. Of these the one next
-    to the script's, and for kernels on wgmma one in which neighbours load fewer different tiles.
+    The bytes of a C that L2 does not hold are weighted by the time that their stores take. Among orders that move
+    equally few bytes, those whose groups have equal numbers of rows come first: if the last group has fewer, blocks
+    divide by a value that is not constant, and the coordinates of loads are no longer in uniform registers. Of these
+    orders, the one nearest to the script's default is taken, or, on wgmma, one in which neighbours load clearly fewer
+    different tiles (`_FEWER_TILES`).
 
     Args:
         columns: settings that lack the knob.

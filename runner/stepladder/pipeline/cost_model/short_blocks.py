@@ -1,6 +1,6 @@
-"""Predicted time of products of few rows in blocks so short, two per multiprocessor, that their waves overlap.
+"""Predicted time of products of few rows in short blocks, two per multiprocessor, whose waves overlap.
 
-A partial last wave takes no longer than its share of the weights.
+A partial last wave then takes only as long as its share of the weights.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ class BoxStore:
             yield
 
     def _extents(self) -> Sequence[ir.Value | None]:
-        """Returns the rows and columns of the tile in C, if an elementwise op makes it; None where all are."""
+        """Returns how many rows and columns of the tile are in C, None for all; nothing without an elementwise op."""
         return extents_of(self.epilogue.c_tile, self.epilogue.tile_shape) if self.epilogue.elementwise else ()
 
     @contextlib.contextmanager

@@ -54,8 +54,9 @@ def reshaped(shape: Sequence[int], strides: Sequence[int], others: Sequence[int]
 
 
 def dissolve(body: ir.Block, functions: Iterable[ir.Operation], rewriter: Rewriter) -> None:
-    """Has a function assemble columns itself where another kernel than that of one matmul would write them, or other
-    ops read them: that is fused with other ops.
+    """Inlines the stages that assemble columns, if matmul kernels cannot write these in place, so that they fuse.
+
+    Matmul kernels cannot write them if another kernel computes a part, or if another op reads one.
 
     Args:
         body: of the function.

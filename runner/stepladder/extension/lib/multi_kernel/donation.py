@@ -1,4 +1,4 @@
-"""Arguments whose memory a result takes, and the part of one that an elementwise op replaces."""
+"""Donated arguments, whose memory a result reuses, and the part of one that an elementwise op replaces."""
 
 from __future__ import annotations
 

@@ -258,7 +258,7 @@ def _read(body: Sequence[ir.Block]) -> set[str]:
 
 
 def _registers(place: ir.Value, grid: Extents, cluster: Extents, register_names: set[str]) -> dict[str, ir.Value]:
-    """Returns what a body reads of the grid, by the name of the register: as a launch of its own has it.
+    """Returns the values of the grid registers that a body reads, by name, as in a separate launch of its kernel.
 
     Args:
         place: of the block in its range.

@@ -106,8 +106,8 @@ def _refined(one: Sequence[int], other: Sequence[int]) -> list[int] | None:
 
 
 def _parts(sizes: Sequence[int], extents: Sequence[int]) -> list[list[int]] | None:
-    """Returns the numbers of the extents, of as many elements, that each of some axes consists of; None where they do
-    not divide so."""
+    """Returns, for each size of an axis, the indices of the consecutive extents whose product it is; None where there
+    are no such extents."""
     numbers: list[list[int]] = []
     place = 0
     for size in sizes:

@@ -96,7 +96,7 @@ def _constants(op: ir.Operation, values: Sequence[ir.Value], type_: ir.Type) -> 
 
 
 def _in_launch(value: ir.Value) -> ir.Value:
-    """Returns a base that is computed of a buffer in the launch: the kernel takes the buffer in place of it."""
+    """Returns a base that the launch computes from a buffer again, so that the kernel takes the buffer as argument."""
     op = producer(value)
     if op is None or op.name not in _OF_BUFFERS:
         return value
