@@ -121,7 +121,6 @@ def _reduce(
         pairs.append(Pair(vector.sums, position.row, position.column, *vector.keys))
     partials = part.partials(launch)
     reduce_pairs(pairs, outlined.elementwise, reduced, part.extents, part.first, partials, part.tile)
-    partials.arrive(*part.tile)
 
 
 def _write(outlined: Outlined, vectors: Sequence[_Vector]) -> None:

@@ -147,8 +147,7 @@ def direct_store_epilogue(payload: ir.Operation, op: DirectStoreEpilogue, rewrit
                     _store_in_fragment_order(epilogue)
             else:
                 # Before the stores: a reduction may read the previous value of C.
-                arrive = warpgroup_reductions.reduce_accumulators(payload, epilogue)
+                warpgroup_reductions.reduce_accumulators(payload, epilogue)
                 _store_row_major(epilogue)
-                arrive()
         epilogue.erase(rewriter)
         warpgroup_reductions.erase_reduced(epilogue, rewriter)

@@ -42,8 +42,7 @@ def row_store_epilogue(payload: ir.Operation, op: RowStoreEpilogue, rewriter: Re
         stores = RowStores(epilogue, launch, op.lines.value, op.warpgroups.value)
         with ir.InsertionPoint(epilogue.consumer), epilogue.consumer.location:
             # Before the stores: a reduction may read the previous value of C.
-            arrive = warpgroup_reductions.reduce_accumulators(payload, epilogue)
+            warpgroup_reductions.reduce_accumulators(payload, epilogue)
             stores.create()
-            arrive()
         epilogue.erase(rewriter)
         warpgroup_reductions.erase_reduced(epilogue, rewriter)

@@ -64,10 +64,9 @@ def tma_store_epilogue(payload: ir.Operation, op: TmaStoreEpilogue, rewriter: Re
         loops = enclosing_loops(epilogue.consumer)
         with ir.InsertionPoint(epilogue.consumer), epilogue.consumer.location:
             # Before the stores: a reduction may read the previous value of C.
-            arrive = warpgroup_reductions.reduce_accumulators(payload, epilogue)
+            warpgroup_reductions.reduce_accumulators(payload, epilogue)
             for store in stores:
                 store.create(in_flight(stores))
-            arrive()
         with ir.InsertionPoint.after(loops[0] if loops else epilogue.consumer), epilogue.consumer.location:
             stores[-1].create_final_wait()
         epilogue.erase(rewriter)

@@ -61,7 +61,7 @@ def reduce_pairs(
     partials: PartialResults,
     tile: tuple[ir.Value, ir.Value],
 ) -> None:
-    """Folds the pairs of a warp's tile along rows or columns to partial results, and stores these.
+    """Folds the pairs of a warp's tile along rows or columns, and the tiles of all warps, at the insertion point.
 
     Args:
         pairs: those of a lane.
@@ -101,6 +101,7 @@ def reduce_pairs(
             results = []
     if results:
         _store(results, reduced, distances, lane, writes, partials, tile)
+    partials.arrive(*tile)
 
 
 def _store(

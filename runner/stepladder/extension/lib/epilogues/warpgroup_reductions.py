@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from stepladder.extension.lib import launches, threads
 from stepladder.extension.lib.arithmetic import apply, index, less_than
@@ -23,8 +23,8 @@ _WARPS = 4
 _WARP_ROWS = MMA_ROWS // _WARPS
 
 
-def reduce_accumulators(payload: ir.Operation, epilogue: Epilogue) -> Callable[[], None]:
-    """Creates the reductions of what an epilogue computes, at the insertion point, up to their partial results.
+def reduce_accumulators(payload: ir.Operation, epilogue: Epilogue) -> None:
+    """Creates the reductions of what an epilogue computes, at the insertion point.
 
     A warp has 16 rows of each instruction's 64. It folds the columns of each 16 by themselves, and all its rows of a
     column.
@@ -32,25 +32,13 @@ def reduce_accumulators(payload: ir.Operation, epilogue: Epilogue) -> Callable[[
     Args:
         payload: with the one launch.
         epilogue: the epilogue.
-
-    Returns:
-        What creates the rest, the arrivals of the warps, at the insertion point of its call. Behind the stores of C,
-        they do not wait for the partial results to be written.
     """
     if epilogue.elementwise is None or not epilogue.elementwise.reduced:
-        return lambda: None
+        return
     launch = launches.find_launch(payload)
     with _if_in_c(launch, epilogue):
-        reductions = [_Reduction(launch, epilogue, reduced) for reduced in epilogue.elementwise.reduced]
-        for reduction in reductions:
-            reduction.fold()
-
-    def arrive() -> None:
-        with _if_in_c(launch, epilogue):
-            for reduction in reductions:
-                reduction.arrive()
-
-    return arrive
+        for reduced in epilogue.elementwise.reduced:
+            _reduce(launch, epilogue, reduced)
 
 
 def erase_reduced(epilogue: Epilogue, rewriter: Rewriter) -> None:
@@ -83,71 +71,47 @@ def _tile_of_block(epilogue: Epilogue) -> list[int]:
     return [rows, columns // epilogue.products]
 
 
-class _Reduction:
-    """One reduction of the accumulators of a warp.
-
-    Args:
-        launch: the `gpu.launch`.
-        epilogue: the epilogue.
-        reduced: the reduction.
-    """
-
-    def __init__(self, launch: ir.Operation, epilogue: Epilogue, reduced: ReducedResult) -> None:
-        assert epilogue.elementwise is not None  # it has the reduction
-        self.epilogue, self.elementwise, self.reduced = epilogue, epilogue.elementwise, reduced
-        self.rows, self.columns = epilogue.shape
-        self.along_rows = reduced.axis == COLUMN
-        blocks = range(self.rows // MMA_ROWS)
-        # Blocks of 64 rows that are folded together.
-        self.groups = [[number] for number in blocks] if self.along_rows else [list(blocks)]
-        counts = [-(-extent // block) * block for extent, block in zip(reduced.extents, _tile_of_block(epilogue))]
-        height = _WARP_ROWS if self.along_rows else _WARP_ROWS * len(blocks)
-        tiles = counts[0] // height, counts[1] // self.columns
-        self.partials = of_tiles(launch, reduced, tiles, (height, self.columns))
-
-    def fold(self) -> None:
-        """Creates what folds the elements, and stores the partial results."""
-        epilogue = self.epilogue
-        inside_rows, inside_columns = extents_of(epilogue.c_tile, _tile_of_block(epilogue))
-        extents = Extents(inside_rows, inside_columns, self.reduced.extents[1] % 2 == 0, rounds_pairs=True)
-        fragment = epilogue.fragment()
-        first_row = arith.addi(epilogue.first_row(), thread_row())
-        first_column = thread_column()
-        for group in self.groups:
-            pairs: list[Pair] = []
-            for matrix in range(self.columns // MATRIX):
-                column = arith.addi(first_column, index(MATRIX * matrix))
-                for number in group:
-                    for half in (0, 1):
-                        row = arith.addi(first_row, index(MMA_ROWS * number + MATRIX * half))
-                        pairs.append(Pair(fragment.pairs(number, matrix, half), row, column, (number, half), matrix))
-            first = self._first_row(group) if self.along_rows else index(0)
-            reduce_pairs(pairs, self.elementwise, self.reduced, extents, first, self.partials, self._tile(group))
-
-    def arrive(self) -> None:
-        """Creates the arrivals."""
-        for group in self.groups:
-            self.partials.arrive(*self._tile(group))
-
-    def _first_row(self, group: list[int]) -> ir.Value:
-        """Returns the row of the block's tile at which those of the warp begin in a group of blocks of rows."""
-        return arith.addi(arith.addi(self.epilogue.first_row(), _row_of_warp()), index(MMA_ROWS * group[0]))
-
-    def _tile(self, group: list[int]) -> tuple[ir.Value, ir.Value]:
-        """Returns the number of the warp's tile along the axis that is kept, and along that which is folded."""
-        tile_row, tile_column = offsets_in(self.reduced.workspace, self.elementwise.outputs[self.reduced.output])
-        column_number = apply(lambda c: ir.AffineExpr.get_floor_div(c, self.columns), tile_column)
-        if self.along_rows:
-            first = self._first_row(group)
-            return apply(lambda t, r: ir.AffineExpr.get_floor_div(t + r, _WARP_ROWS), tile_row, first), column_number
+def _reduce(launch: ir.Operation, epilogue: Epilogue, reduced: ReducedResult) -> None:
+    """Creates one reduction."""
+    elementwise = epilogue.elementwise
+    assert elementwise is not None  # it has the reduction
+    rows, columns = epilogue.shape
+    block = _tile_of_block(epilogue)
+    inside_rows, inside_columns = extents_of(epilogue.c_tile, block)
+    extents = Extents(inside_rows, inside_columns, reduced.extents[1] % 2 == 0, rounds_pairs=True)
+    tile_row, tile_column = offsets_in(reduced.workspace, elementwise.outputs[reduced.output])
+    fragment = epilogue.fragment()
+    first_row = arith.addi(epilogue.first_row(), thread_row())
+    first_column = thread_column()
+    begin = arith.addi(epilogue.first_row(), _row_of_warp())
+    blocks = rows // MMA_ROWS
+    counts = [-(-extent // block_extent) * block_extent for extent, block_extent in zip(reduced.extents, block)]
+    along_rows = reduced.axis == COLUMN
+    height = _WARP_ROWS if along_rows else _WARP_ROWS * blocks
+    partials = of_tiles(launch, reduced, (counts[0] // height, counts[1] // columns), (height, columns))
+    column_number = apply(lambda c: ir.AffineExpr.get_floor_div(c, columns), tile_column)
+    for group in [[number] for number in range(blocks)] if along_rows else [list(range(blocks))]:
+        pairs: list[Pair] = []
+        for matrix in range(columns // MATRIX):
+            column = arith.addi(first_column, index(MATRIX * matrix))
+            for number in group:
+                for half in (0, 1):
+                    row = arith.addi(first_row, index(MMA_ROWS * number + MATRIX * half))
+                    pairs.append(Pair(fragment.pairs(number, matrix, half), row, column, (number, half), matrix))
+        first = arith.addi(begin, index(MMA_ROWS * group[0])) if along_rows else index(0)
         # Where warps have several runs of rows, they are numbered by warpgroup and warp.
-        row_number = apply(
-            lambda t, r, w: ir.AffineExpr.get_floor_div(t + r, self.rows) * _WARPS + w,
-            tile_row,
-            self.epilogue.first_row(),
-            _warp(),
+        row_number = (
+            apply(lambda t, r: ir.AffineExpr.get_floor_div(t + r, _WARP_ROWS), tile_row, first)
+            if along_rows
+            else apply(
+                lambda t, r, w: ir.AffineExpr.get_floor_div(t + r, rows) * _WARPS + w,
+                tile_row,
+                epilogue.first_row(),
+                _warp(),
+            )
         )
-        return column_number, row_number
+        tile = (row_number, column_number) if along_rows else (column_number, row_number)
+        reduce_pairs(pairs, elementwise, reduced, extents, first, partials, tile)
 
 
 def _warp() -> ir.Value:
