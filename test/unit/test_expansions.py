@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import stepladder
+from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
 from stepladder.payload.selection import select
 from stepladder.pipeline.context import mlir_context, parse_payload
@@ -195,6 +196,36 @@ def test_contractions_of_groups_are_matmuls() -> None:
     x, w = np.ones((16, 64), np.float16), np.arange(96).reshape(4, 24).astype(np.float16)
     got = function(x, w, np.ones((16, 24), np.float32))
     np.testing.assert_array_equal(got, 1 + x.astype(float) @ np.repeat(w, 16, 0).astype(float))
+
+
+CONVERTED = """func.func @f(%a: tensor<16x32xLEFT>, %b: tensor<32x24xRIGHT>, %c: tensor<16x24xi32>)
+    -> tensor<16x24xi32> {
+  %p = linalg.matmul {cast = #linalg.type_fn<CAST>} ins(%a, %b : tensor<16x32xLEFT>, tensor<32x24xRIGHT>)
+      outs(%c : tensor<16x24xi32>) -> tensor<16x24xi32>
+  return %p : tensor<16x24xi32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "cast", "product"),
+    [
+        ("f16", "f64", "cast_signed", "i32, i32"),
+        ("i8", "f32", "cast_signed", "i8, i32"),
+        ("f32", "f32", "cast_unsigned", "i32, i32"),
+    ],
+)
+def test_numbers_that_a_contraction_converts_to_integers(left: str, right: str, cast: str, product: str) -> None:
+    """Elementwise ops convert them, and the contraction multiplies integers."""
+    text = CONVERTED.replace("LEFT", left).replace("RIGHT", right).replace("CAST", cast)
+    with mlir_context():
+        module = select(parse_payload(text, "converted.mlir")).module
+        *conversions, contraction = walk(module, "linalg.generic")
+        kinds = [str(ir.RankedTensorType(value.type).element_type) for value in contraction.operands]
+        assert ", ".join(kinds) == f"{product}, i32"
+        assert len(conversions) == sum(kind[0] == "f" for kind in (left, right))
+        name = "arith.fptosi" if cast == "cast_signed" else "arith.fptoui"
+        assert len(walk(module, name)) == len(conversions)
 
 
 COMPUTED = """#x = affine_map<(m, n, k) -> (m, k)>

@@ -72,6 +72,23 @@ def test_others_stay(changes: dict[str, str]) -> None:
     assert generics(**changes) == 1
 
 
+COPIED = """
+func.func @f(%A: tensor<8x8xf32>, %to: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %r = bufferization.materialize_in_destination %A in %to : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %r : tensor<8x8xf32>
+}
+"""
+
+
+def test_a_copy_into_a_tensor_is_what_it_copies() -> None:
+    with mlir_context():
+        module = ir.Module.parse(COPIED)
+        (function,) = walk(module, "func.func")
+        identities.forward(function)
+        (end,) = walk(function, "func.return")
+        assert end.operands[0] == function.regions[0].blocks[0].arguments[0]
+
+
 CHAIN = """
 func.func @f(%A: tensor<64x64xf16>, %B: tensor<64x64xf16>, %C: tensor<64x64x{sums}>) -> tensor<64x64x{sums}> {{
   %zero = arith.constant 0.0 : {sums}

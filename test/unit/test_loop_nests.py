@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 import stepladder
+from stepladder.mlir.traverse import walk
+from stepladder.payload.rewrites import expansions
+from stepladder.pipeline.context import mlir_context, parse_payload
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
 
@@ -144,3 +147,63 @@ def test_a_buffer_that_a_nest_writes_through_another_view_is_refused() -> None:
     body = views + loops("i12 j12", load("c", "C[j,i]").replace("%C", "%W") + store("c", C))
     with pytest.raises(stepladder.StepladderError, match=r"'scf\.for'"):
         stepladder.compile(function(body, "C"), target="sm_80", device="emulator")
+
+
+def tiled(heads: Sequence[str], inner: str = "") -> str:
+    """Returns a nest of loops with these heads; `#` is the map from a counter to itself."""
+    text = "".join(f"affine.for {head.replace('#', 'affine_map<(d) -> (d)>')} {{\n" for head in heads)
+    return text + inner + loops("j12", adds()) + "}\n" * len(heads)
+
+
+TILES = {
+    "a rest": (
+        "%t = 0 to 16 step 6",
+        "%u = 0 to 8 step 4",
+        "%i = #(%t) to min affine_map<(d) -> (d + 6, 16)>(%t)",
+        "%k = #(%u) to affine_map<(d) -> (d + 4)>(%u)",
+    ),
+    "numbers of tiles": (
+        "%t = 0 to 4",
+        "%k = 0 to 8",
+        "%i = affine_map<(d) -> (d * 4)>(%t) to affine_map<(d) -> (d * 4 + 4)>(%t)",
+    ),
+    "two levels": (
+        "%t = 0 to 16 step 8",
+        "%u = #(%t) to affine_map<(d) -> (d + 8)>(%t) step 4",
+        "%k = 0 to 8",
+        "%i = #(%u) to affine_map<(d) -> (d + 4)>(%u)",
+    ),
+}
+STEPS_OF_4 = ("%t = 0 to 16 step 4", "%k = 0 to 8")
+NO_TILES = {
+    "elements between tiles": (*STEPS_OF_4, "%i = #(%t) to affine_map<(d) -> (d + 3)>(%t)"),
+    "tiles that overlap": (*STEPS_OF_4, "%i = #(%t) to affine_map<(d) -> (d + 5)>(%t)"),
+    "tiles that begin later": (*STEPS_OF_4, "%i = affine_map<(d) -> (d + 1)>(%t) to affine_map<(d) -> (d + 5)>(%t)"),
+}
+
+
+def left_in(text: str) -> tuple[int, list[str]]:
+    """Returns how many loops a function has after its rewrite, and the types of its linalg ops' outputs."""
+    with mlir_context():
+        module = parse_payload(text, "tiles.mlir")
+        (body,) = walk(module, "func.func")
+        expansions.expand(body)
+        outputs = [str(op.operands[len(op.operands) - 1].type) for op in walk(body, "linalg.generic")]
+        return len(walk(body, "scf.for")), outputs
+
+
+@pytest.mark.parametrize("name", TILES)
+def test_loops_over_tiles_and_their_elements(name: str) -> None:
+    assert left_in(function(tiled(TILES[name]))) == (0, ["memref<16x12xf32>"])
+
+
+@pytest.mark.parametrize("name", NO_TILES)
+def test_other_loops_whose_bounds_depend_on_a_counter(name: str) -> None:
+    assert left_in(function(tiled(NO_TILES[name])))[1] == []
+
+
+def test_what_runs_once_a_tile_does_not_run_for_each_element() -> None:
+    doubled = f"{load('d', C)}%e = arith.addf %d, %d : f32\n{store('e', C)}".replace("%i", "0")
+    elements = "affine.for %i = affine_map<(d) -> (d)>(%t) to affine_map<(d) -> (d + 4)>(%t) {\n"
+    body = "affine.for %t = 0 to 16 step 4 {\n" + loops("j12", doubled + elements + loops("k8", adds()) + "}\n") + "}\n"
+    assert left_in(function(body))[1] == []

@@ -158,6 +158,32 @@ def test_what_differs_along_k_is_no_zero_point() -> None:
     np.testing.assert_array_equal(function(a, b, x, y), (a - x[:, None]) @ wide)
 
 
+COMPUTED = """func.func @f(%A: tensor<24x40xi8>, %B: tensor<40x16xi8>, %x: tensor<1xi8>, %y: tensor<i8>)
+    -> tensor<24x16xi32> {
+  %c0 = arith.constant 0 : index
+  %narrow_a = tensor.extract %x[%c0] : tensor<1xi8>
+  %narrow_b = tensor.extract %y[] : tensor<i8>
+  %a_zero = arith.extui %narrow_a : i8 to i32
+  %b_zero = arith.extsi %narrow_b : i8 to i32
+  %zero = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<24x16xi32>
+  %z = linalg.fill ins(%zero : i32) outs(%e : tensor<24x16xi32>) -> tensor<24x16xi32>
+  %r = linalg.quantized_matmul ins(%A, %B, %a_zero, %b_zero : tensor<24x40xi8>, tensor<40x16xi8>, i32, i32)
+      outs(%z : tensor<24x16xi32>) -> tensor<24x16xi32>
+  return %r : tensor<24x16xi32>
+}
+"""
+
+
+def test_zero_points_that_are_elements_of_tensors() -> None:
+    """The sums are of i8, and the epilogue reads the tensors."""
+    with mlir_context():
+        problem = find_matmul(parse_payload(COMPUTED, "computed.mlir")).problem
+    assert problem.a_type == problem.b_type == "i8"
+    assert {"arith.extui", "arith.extsi", "arith.subi"} <= set(problem.consumers)
+    assert [operand.element_type for operand in problem.epilogue_operands] == ["i8", "i8"]
+
+
 NAMED = """func.func @f(%A: tensor<4x8xi8>, %B: tensor<8x4xi8>) -> tensor<4x4xi32> {
   %za = arith.constant -128 : i32
   %zb = arith.constant 127 : i32

@@ -43,6 +43,36 @@ def test_options_that_exclude_each_other(
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
+REORDERED = """func.func @f(%a: tensor<2x3x8x4xf32>, %b: tensor<5x3x4x8xf32>, %c: tensor<2x5x8x8xf32>)
+    -> tensor<2x5x8x8xf32> {
+  %r = linalg.contract indexing_maps = [affine_map<(m, n, k, x, y, z) -> (m, k, x, z)>,
+      affine_map<(m, n, k, x, y, z) -> (n, k, z, y)>, affine_map<(m, n, k, x, y, z) -> (m, n, x, y)>]
+      ins(%a, %b : tensor<2x3x8x4xf32>, tensor<5x3x4x8xf32>) outs(%c : tensor<2x5x8x8xf32>) -> tensor<2x5x8x8xf32>
+  return %r : tensor<2x5x8x8xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("split_k=2", "pipeline 'mma_sync' has no knob 'split_k'"),
+        ("stages=0", "knob 'stages' of pipeline 'mma_sync' cannot be 0"),
+    ],
+)
+def test_a_knob_that_the_matmuls_of_a_function_do_not_have(
+    setting: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The knob is what is refused; the order of dimensions that one kernel does not take is a note."""
+    file = tmp_path / "reordered.mlir"
+    file.write_text(REORDERED)
+    arguments = ["--pipeline", "mma_sync", "--target", "sm_80", "--set", setting, "-o", str(tmp_path / "out")]
+    assert main(["compile", str(file), *arguments]) == BAD_INPUT
+    first, *notes = capsys.readouterr().err.splitlines()
+    assert message in first
+    assert any("the dimensions of C are in an order" in note for note in notes)
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -127,6 +127,20 @@ REFUSED = {
         2,
         "memref.reinterpret_cast accesses a part of a buffer that is not an argument, or not dense rows",
     ),
+    "an argument of unknown rank": (
+        on_buffers(IN_PLACE, more=", %D: memref<*xf32>"),
+        1,
+        "argument 3 is memref<*xf32>, a buffer of unknown rank",
+    ),
+    "a buffer of unknown rank": (
+        on_buffers(
+            f"%u = memref.cast %A : memref<{A}> to memref<*xf16>",
+            f"%v = memref.cast %u : memref<*xf16> to memref<{A}>",
+            IN_PLACE.replace("%A", "%v"),
+        ),
+        3,
+        "memref.cast takes memref<*xf16>, a buffer of unknown rank",
+    ),
     "an odd number of i4": (
         on_buffers(IN_PLACE, more=", %D: memref<3xi4>"),
         1,

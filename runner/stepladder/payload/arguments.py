@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepladder.mlir.bindings import ir
+from stepladder.mlir.traverse import walk
 from stepladder.payload.refusal import refuse
 from stepladder.runtime.errors import StepladderError
 
@@ -10,6 +11,8 @@ from stepladder.runtime.errors import StepladderError
 ALIAS = "tf.aliasing_output"
 # The attribute of an argument that was a buffer, with the number of the result that it holds afterwards.
 UPDATED = "stepladder.updated_to"
+_CALL = ".call"  # refused where calls are
+_RANKED = "accepted: buffers with all their sizes, such as memref<64x32xf16>"
 
 
 class UpdatedArgument(StepladderError):
@@ -63,6 +66,24 @@ def is_memref(value: ir.Value) -> bool:
         value: of any type.
     """
     return isinstance(value.type, ir.MemRefType)
+
+
+def check_ranks(function: ir.Operation) -> None:
+    """Checks that the buffers that a function takes and computes with have a rank.
+
+    Args:
+        function: a `func.func` with a body.
+
+    Raises:
+        StepladderError: an argument, or an operand of an op, of type memref<*x...>; names it.
+    """
+    for number, argument in enumerate(function.regions[0].blocks[0].arguments):
+        if isinstance(argument.type, ir.UnrankedMemRefType):
+            raise refuse(argument, f"argument {number} is {argument.type}, a buffer of unknown rank", _RANKED)
+    for op in walk(function):
+        for value in op.operands:
+            if isinstance(value.type, ir.UnrankedMemRefType) and not op.name.endswith(_CALL):
+                raise refuse(op, f"{op.name} takes {value.type}, a buffer of unknown rank", _RANKED)
 
 
 def check_operand(argument: ir.BlockArgument, number: int) -> None:

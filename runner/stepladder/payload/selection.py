@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.traverse import walk
+from stepladder.payload.arguments import check_ranks
 from stepladder.payload.constants import ConstantData, constants_of, lift
 from stepladder.payload.inlining import entries, inlined
 from stepladder.payload.refusal import refuse
@@ -61,8 +62,8 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
         name: of the function; None for the only one with a body that no other one calls, or with a contraction in it.
 
     Raises:
-        StepladderError: no function of that name, several with a contraction and no name, a constant without data, or
-            as `packed_i4.unpack`.
+        StepladderError: no function of that name, several with a contraction and no name, a buffer of unknown rank, a
+            constant without data, or as `packed_i4.unpack`.
     """
     functions = walk(module, "func.func")
     bodies = _candidates(functions, name)
@@ -75,6 +76,7 @@ def select(module: ir.Module, name: str | None = None) -> Selection:
     function = _only_one(bodies)
     if walk(function, "gpu.launch_func"):  # with the kernels that it launches
         return Selection(module, _name_of(function))
+    check_ranks(function)
     _rewrite(function)
     name = _name_of(function)
     others = tuple(_name_of(other) for other in functions if _name_of(other) != name)

@@ -139,8 +139,9 @@ def add_reason(refusal: StepladderError, error: StepladderError) -> None:
 
 def is_reason(refusal: StepladderError, error: StepladderError) -> bool:
     """Returns whether the refusal of a payload as several kernels is what keeps it from being compiled, not that of the
-    form that one kernel takes: it alone is a requirement of a kernel's steps, or it names another op. Several kernels
-    compute more than one does; of one op, the refusal of the payload as it was written says more than that of a step.
+    form that one kernel takes: it alone is of a knob, or a requirement of a kernel's steps, or it names another op.
+    Several kernels compute more than one does; of one op, the refusal of the payload as it was written says more than
+    that of a step.
 
     Args:
         refusal: of the payload as one kernel.
@@ -148,6 +149,8 @@ def is_reason(refusal: StepladderError, error: StepladderError) -> bool:
     """
     if isinstance(refusal, RequirementError):
         return False
+    if isinstance(error, KnobError) and not isinstance(refusal, KnobError):
+        return True
     names_op = error.location is not None and ":" in error.location and error.location != refusal.location
     is_same_op = any(op in error.message for op in _QUOTED_OP.findall(refusal.message))
     is_form = not isinstance(refusal, KnobError) and refusal.message not in error.message

@@ -1,4 +1,4 @@
-"""Elementwise ops that change nothing, such as a multiplication by 1: their operand replaces their result.
+"""Ops that change nothing, such as a multiplication by 1, or name the tensor to copy to: an operand is their result.
 
 Fusion would fold the last elementwise op on a product away, and leave an epilogue without an op.
 """
@@ -10,15 +10,21 @@ from stepladder.mlir.linalg_ops import indexing_maps
 from stepladder.mlir.traverse import producer, users_of, walk
 
 _GENERIC = "linalg.generic"
-_LEAVES = ("func.return", "bufferization.materialize_in_destination")
+_COPY = "bufferization.materialize_in_destination"
+_LEAVES = ("func.return", _COPY)
 
 
 def forward(function: ir.Operation) -> None:
-    """Replaces the results of `linalg.generic` ops that fold to their one input, by upstream's folds, by this input.
+    """Replaces the results of `linalg.generic` ops that fold to their one input, by upstream's folds, by this input,
+    and those of `bufferization.materialize_in_destination` to tensors by what it copies.
 
     Args:
         function: a function; it is changed where there are such ops.
     """
+    for op in walk(function, _COPY):
+        if len(op.results) and op.operands[0].type == op.results[0].type:
+            op.results[0].replace_all_uses_with(op.operands[0])
+            op.erase()
     for op in walk(function, _GENERIC):
         if _may_change_nothing(op) and _folds(op):
             op.results[0].replace_all_uses_with(op.operands[0])

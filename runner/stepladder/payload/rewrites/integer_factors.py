@@ -1,4 +1,4 @@
-"""Contractions that convert integers to floating point: elementwise ops convert them, before the contraction.
+"""Contractions that convert integers to floating point, or numbers to integers: elementwise ops in front convert them.
 
 Matrix units multiply two operands of one type: where sums are of f32, i8 becomes what the other factor is, f16 or bf16,
 which hold it exactly, and f16 beside another i8.
@@ -14,7 +14,10 @@ from stepladder.mlir.cloning import clone_ops
 from stepladder.mlir.linalg_ops import create_generic, indexing_maps
 from stepladder.mlir.traverse import producer, walk
 
-_CONVERSIONS = ("arith.sitofp", "arith.uitofp")
+_CONVERSIONS = ("arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui")
+_EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
+# The op of sums, and that of their terms.
+_SUMS = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
 # Bits of integers that are exact in _NARROW types, whose sums are of f32.
 _EXACT_BITS = 8
 _NARROW = ("f16", "bf16")
@@ -27,7 +30,7 @@ class _Factor:
     Attributes:
         number: of the operand.
         type: of its elements.
-        conversion: the op of the body that converts it to floating point; None for one that is.
+        conversion: the op of the body that converts it to floating point, or to integers; None where there is none.
     """
 
     number: int
@@ -36,7 +39,7 @@ class _Factor:
 
 
 def convert(function: ir.Operation) -> None:
-    """Replaces operands of integers that the body of a contraction converts to floating point by converted ones.
+    """Replaces operands that the body of a contraction converts to floating point, or to integers, by converted ones.
 
     Args:
         function: a function on static tensors; it is changed where there are such contractions, named or generic, that
@@ -77,10 +80,10 @@ def _factors(op: ir.Operation) -> list[_Factor]:
     end = body.operations[len(body.operations) - 1].operation
     total = producer(end.operands[0]) if len(end.operands) == 1 else None
     so_far = body.arguments[len(body.arguments) - 1]
-    if total is None or total.name != "arith.addf" or so_far not in total.operands or len(body.arguments) != 3:
+    if total is None or total.name not in _SUMS or so_far not in total.operands or len(body.arguments) != 3:
         return []
     terms = [producer(value) for value in total.operands if value != so_far]
-    if len(terms) != 1 or terms[0] is None or terms[0].name != "arith.mulf":
+    if len(terms) != 1 or terms[0] is None or terms[0].name != _SUMS[total.name]:
         return []
     candidates = [_factor(value, list(body.arguments)[:2]) for value in terms[0].operands]
     factors = sorted((item for item in candidates if item is not None), key=lambda factor: factor.number)
@@ -90,7 +93,7 @@ def _factors(op: ir.Operation) -> list[_Factor]:
 def _factor(value: ir.Value, inputs: Sequence[ir.Value]) -> _Factor | None:
     """Returns the factor that an operand of a product is; None for what is no extension of an input."""
     source, conversion = producer(value), None
-    while source is not None and source.name == "arith.extf":
+    while source is not None and source.name in _EXTENSIONS:
         value = source.operands[0]
         source = producer(value)
     if source is not None and source.name in _CONVERSIONS:
@@ -127,7 +130,7 @@ def _replace(op: ir.Operation, factors: list[_Factor]) -> None:
 
 
 def _element(factor: _Factor, other_factor: _Factor) -> ir.Type:
-    """Returns the floating-point type that the integers of a factor become."""
+    """Returns the type that the elements of a factor become."""
     assert factor.conversion is not None  # of every caller
     type_ = factor.conversion.results[0].type
     if str(type_) != "f32" or ir.IntegerType(factor.type).width > _EXACT_BITS:
@@ -138,7 +141,7 @@ def _element(factor: _Factor, other_factor: _Factor) -> ir.Type:
 
 
 def _converted(tensor: ir.Value, factor: _Factor, element: ir.Type) -> ir.Value:
-    """Creates the elements of an operand in floating point, at the insertion point."""
+    """Creates the converted elements of an operand, at the insertion point."""
     assert factor.conversion is not None  # of every caller
     shape = ir.RankedTensorType(tensor.type).shape
     empty = ir.Operation.create("tensor.empty", results=[ir.RankedTensorType.get(shape, element)]).results[0]

@@ -12,6 +12,7 @@ from stepladder.mlir.linalg_ops import create_generic, create_named_op
 from stepladder.mlir.reshapes import BUFFER_VIEWS
 from stepladder.mlir.slices import static_numbers
 from stepladder.mlir.traverse import origin, producer, users_of, walk
+from stepladder.payload.rewrites import merged_tiles
 
 _LOOP, _LOAD, _STORE = "scf.for", "memref.load", "memref.store"
 _BOUNDS = 3
@@ -22,9 +23,10 @@ _VIEWS = (*BUFFER_VIEWS, "memref.reinterpret_cast", "memref.subview", "memref.tr
 def lower(function: ir.Operation) -> None:
     """Replaces nests of loops over elements of buffers by a linalg op for each store.
 
-    Loops run from 0 to a constant by steps of 1. Their bodies load and store elements at the counters of loops, and
-    compute scalars of them; values that a loop carries are kept in buffers. A nest in which an element is read in
-    another iteration than it is written in, but as what a sum begins from, stays.
+    Loops run from 0 to a constant by steps of 1, or over tiles and the elements of these (`merged_tiles`). Their bodies
+    load and store elements at the counters of loops, and compute scalars of them; values that a loop carries are kept
+    in buffers. A nest in which an element is read in another iteration than it is written in, but as what a sum begins
+    from, stays.
 
     Args:
         function: a function on buffers; it is changed where there are such nests.
@@ -32,7 +34,7 @@ def lower(function: ir.Operation) -> None:
     if len(function.regions[0].blocks) != 1:
         return
     for op in [item.operation for item in function.regions[0].blocks[0].operations]:
-        if op.name == _LOOP and walk(op, _STORE) and _is_of_elements(op):
+        if op.name == _LOOP and walk(op, _STORE):
             _replace(op)
 
 
@@ -115,6 +117,10 @@ def _is_static(buffer: ir.Value) -> bool:
 def _replace(nest: ir.Operation) -> None:
     """Replaces a nest, if it can be."""
     copy = nest.clone(ir.InsertionPoint(nest)).operation  # changes before it is known whether the nest stays
+    merged_tiles.merge(copy)
+    if not _is_of_elements(copy):
+        copy.erase()
+        return
     _carry_in_buffers(copy, [])
     statements = list(_statements(copy, []))
     order = {op: number for number, op in enumerate(walk(copy))}

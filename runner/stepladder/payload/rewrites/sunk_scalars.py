@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from stepladder.mlir.bindings import arith, ir
 from stepladder.mlir.cloning import clone_ops
-from stepladder.mlir.linalg_ops import create_generic
+from stepladder.mlir.linalg_ops import create_generic, indexing_maps
 from stepladder.mlir.traverse import producer, walk
 
 _COMPUTED = ("arith.", "math.")
@@ -16,7 +16,7 @@ _ELEMENT = "tensor.extract"
 
 
 def sink(function: ir.Operation) -> None:
-    """Moves scalars that ops of a function compute into the bodies of its linalg ops, and into its fills.
+    """Moves scalars that ops of a function compute into the bodies of its linalg ops, named ones too, and its fills.
 
     Args:
         function: a function of one block; it is changed if there are such scalars.
@@ -31,6 +31,8 @@ def sink(function: ir.Operation) -> None:
             _replace_choice(op)
         elif op.name in ("linalg.generic", "linalg.map") and len(op.results):
             _sink_into(op, block)
+        elif len(op.results) == 1 and op.name.startswith("linalg.") and _takes_computed(op):
+            _replace_named(op)
 
 
 def _chain(value: ir.Value, block: ir.Block) -> list[ir.Operation]:
@@ -74,6 +76,32 @@ def _replace_fill(op: ir.Operation) -> None:
         generic, body = create_generic([], [output], [ir.AffineMap.get_identity(rank)])
         with ir.InsertionPoint(body):
             ir.Operation.create("linalg.yield", operands=[number])
+    op.results[0].replace_all_uses_with(generic.results[0])
+    op.erase()
+    _sink_into(generic, block)
+
+
+def _takes_computed(op: ir.Operation) -> bool:
+    """Returns whether an op takes a computed scalar."""
+    return any(_chain(value, op.block) for value in op.operands)
+
+
+def _replace_named(op: ir.Operation) -> None:
+    """Replaces a named op that takes computed scalars, such as zero points, by an op whose body computes them."""
+    *inputs, output = op.operands
+    *maps, result_map = indexing_maps(op)
+    block, old_body = op.block, op.regions[0].blocks[0]
+    is_computed = [bool(_chain(value, block)) for value in inputs]
+    kept = [place for place, item in enumerate(is_computed) if not item]
+    with ir.InsertionPoint(op), op.location:
+        generic, body = create_generic(
+            [inputs[place] for place in kept], [output], [*(maps[place] for place in kept), result_map]
+        )
+    *old_arguments, old_last = old_body.arguments
+    *arguments, last = body.arguments
+    values: dict[ir.Value, ir.Value] = dict(zip((old_arguments[place] for place in kept), arguments))
+    values |= {argument: inputs[place] for place, argument in enumerate(old_arguments) if is_computed[place]}
+    clone_ops([item.operation for item in old_body.operations], {**values, old_last: last}, ir.InsertionPoint(body))
     op.results[0].replace_all_uses_with(generic.results[0])
     op.erase()
     _sink_into(generic, block)
