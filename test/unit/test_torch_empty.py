@@ -21,7 +21,8 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reaso
 def _of_none(torch: ModuleType, x: Tensor, weight: Tensor, images: Tensor) -> tuple[Tensor, ...]:
     products = x.reshape(2, 3, 0) @ weight, x @ weight + 1, (x @ weight > 0).sum(1)
     convolved = torch.nn.functional.conv2d(images, torch.ones(3, 2, 2, 2))
-    return *products, convolved, torch.cat((x, torch.ones(6, 2)), 1), weight.sum(0)
+    sums = torch.addbmm(torch.ones(3, 4), x.reshape(2, 3, 0), weight.expand(2, 0, 4), beta=2)
+    return *products, convolved, sums, torch.cat((x, torch.ones(6, 2)), 1), weight.sum(0)
 
 
 def _of_one_number(torch: ModuleType, x: Tensor) -> tuple[Tensor, ...]:
@@ -31,6 +32,20 @@ def _of_one_number(torch: ModuleType, x: Tensor) -> tuple[Tensor, ...]:
 
 def test_tensors_without_elements(torch: ModuleType) -> None:
     same(torch, _of_none, torch.ones(6, 0), torch.ones(0, 4), torch.ones(0, 2, 5, 5))
+
+
+def test_reductions_of_tensors_without_axes(torch: ModuleType) -> None:
+    """torch-mlir does not lower these, and does not end for a softmax."""
+    from stepladder.api.decompositions.without_axes import TABLE
+
+    x, aten = torch.tensor(-3.0), torch.ops.aten
+    for op, options in ((aten.max.dim, (0, True)), (aten.all.dim, (-1,)), (aten.var.correction, (None,))):
+        torch.testing.assert_close(TABLE[op](x, *options), op(x, *options), equal_nan=True)
+    same(torch, lambda torch, x: x.softmax(0), x)
+
+
+def test_modules_without_inputs(torch: ModuleType) -> None:
+    same(torch, lambda torch: (torch.arange(3.0) * 2, torch.eye(2)))
 
 
 def test_tensors_of_one_number(torch: ModuleType) -> None:

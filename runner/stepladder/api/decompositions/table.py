@@ -28,6 +28,7 @@ from stepladder.api.decompositions import (
     running_reductions,
     scatters,
     special_functions,
+    without_axes,
 )
 
 # Integers that torch-mlir shifts, and others.
@@ -118,4 +119,5 @@ TABLE = {
     **gradients.TABLE,
     **grid_samples.TABLE,
     **resizing_gradients.TABLE,
+    **without_axes.TABLE,
 }
