@@ -197,7 +197,8 @@ def _refusing(work: Callable[[], Any], diagnostics: Sequence[str]) -> Any:  # no
     """
     try:
         return work()
-    except StepladderError:
+    except StepladderError as error:
+        error.args = (error.message,)  # PyTorch's interpreters of graphs append the op that they execute
         raise
     except AssertionError as error:
         guard = first_line(error).removeprefix("Guard failed: ")

@@ -225,6 +225,14 @@ def _is_close(
     return is_close | ((difference < math.inf) & (difference <= atol + rtol * b.abs()))
 
 
+def _angle(x: torch.Tensor) -> Any:  # noqa: ANN401
+    """Returns the angle of a real number, which is 0 or pi."""
+    if x.is_complex():
+        return NotImplemented
+    x, _ = _promoted(x, 1.0)
+    return torch.where(x < 0, math.pi, torch.where(x.isnan(), x, 0.0))
+
+
 def _distance(a: torch.Tensor, b: torch.Tensor, p: Number = 2) -> torch.Tensor:
     return torch.linalg.vector_norm(a - b, ord=p)
 
@@ -271,6 +279,7 @@ TABLE = {
     _ATEN.logaddexp.default: _log_add_exp,
     _ATEN.logaddexp2.default: lambda a, b: _log_add_exp(a, b, 2.0),
     _ATEN.isclose.default: _is_close,
+    _ATEN.angle.default: _angle,
     _ATEN.dist.default: _distance,
     _ATEN.hardshrink_backward.default: _of_shrinking,
     _ATEN.softshrink_backward.default: _of_shrinking,

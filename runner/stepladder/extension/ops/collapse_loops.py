@@ -69,8 +69,7 @@ def _pairs(op: RowOp, left_loops: Sequence[int]) -> Pairs:
         (first, second)
         for first, second in itertools.permutations(loops, 2)
         if all(
-            _are_neighbours(operand, map_, left_loops, first, second)
-            for operand, map_ in zip(op.op.operands, op.maps)
+            _are_neighbours(operand, map_, left_loops, first, second) for operand, map_ in zip(op.op.operands, op.maps)
         )
     }
 
