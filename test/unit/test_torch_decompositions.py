@@ -78,6 +78,11 @@ def test_means_of_unlike_windows(torch: ModuleType) -> None:
     _same(torch, "_adaptive_avg_pool3d", torch.randn(2, 4, 5, 3), [4, 3, 2])
 
 
+def test_sums_of_products_of_integers(torch: ModuleType) -> None:
+    given = torch.arange(3), torch.arange(12).reshape(2, 2, 3), torch.arange(18).reshape(2, 3, 3)
+    _same(torch, "addbmm", *given, beta=2, alpha=-1)
+
+
 def test_angles(torch: ModuleType) -> None:
     _same(torch, "angle", torch.tensor([1.0, -1.0, -0.0, float("nan"), -float("inf")]))
 

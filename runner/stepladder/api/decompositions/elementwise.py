@@ -225,6 +225,13 @@ def _is_close(
     return is_close | ((difference < math.inf) & (difference <= atol + rtol * b.abs()))
 
 
+def _sum_of_products(
+    x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Any:  # noqa: ANN401
+    """Returns a sum of products of integers, which torch-mlir does not lower."""
+    return NotImplemented if x.dtype.is_floating_point else x * beta + torch.bmm(a, b).sum(0, dtype=x.dtype) * alpha
+
+
 def _angle(x: torch.Tensor) -> Any:  # noqa: ANN401
     """Returns the angle of a real number, which is 0 or pi."""
     if x.is_complex():
@@ -266,6 +273,7 @@ TABLE = {
     **{getattr(_ATEN, name).Scalar: _compared(getattr(torch, name)) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
     _ATEN.mm.default: _widened(torch.mm),
     _ATEN.bmm.default: _widened(torch.bmm),
+    _ATEN.addbmm.default: _sum_of_products,
     _ATEN.neg.default: _negative,
     _ATEN.clamp.default: _clamped,
     _ATEN.remainder.Scalar_Tensor: lambda a, b: torch.remainder(*_promoted(a, b)),
