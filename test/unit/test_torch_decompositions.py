@@ -41,6 +41,15 @@ def test_reductions(torch: ModuleType) -> None:
     _same(torch, "var_mean.correction", empty, [0], keepdim=True)
 
 
+def test_reductions_of_bytes(torch: ModuleType) -> None:
+    x = torch.tensor([[0, 1, 200], [255, 3, 128]], dtype=torch.uint8)
+    for name, arguments in (("sum.dim_IntList", ([0],)), ("amin", ([1],)), ("max.dim", (1,)), ("all.dim", (1,))):
+        _same(torch, name, x, *arguments)
+    _same(torch, "sum.dim_IntList", x, [1], dtype=torch.uint8)
+    _same(torch, "maximum", x, x.flip(1))
+    _same(torch, "sqrt", x)
+
+
 def test_indices_without_axes(torch: ModuleType) -> None:
     number, zero, x = torch.tensor(2.0), torch.tensor(0), torch.arange(5.0)
     for given in (number, x):
@@ -66,6 +75,7 @@ def test_writes(torch: ModuleType) -> None:
 def test_copies(torch: ModuleType) -> None:
     x = torch.randn(3, 4)
     _same(torch, "as_strided", x, [], [], 5)
+    _same(torch, "as_strided", x[0, 0], [1, 1], [1, 1])
     _same(torch, "as_strided_copy", x, [2, 2], [1, 2], 1)
     _same(torch, "permute_copy", x, [1, 0])
     _same(torch, "unbind_copy.int", x, 1)
@@ -91,3 +101,11 @@ def test_a_refusal_is_one_line(torch: ModuleType) -> None:
     """PyTorch's interpreters append the op that they execute."""
     with pytest.raises(stepladder.StepladderError, match=r"^the module sorts 5000 elements; accepted[^\n]*$"):
         stepladder.compile(lambda x: x.sort()[0], [torch.zeros(5000)], device="emulator", target="sm_90a")
+
+
+def test_a_decomposition_to_other_results_is_refused(torch: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    from stepladder.api import torch_lowering
+
+    monkeypatch.setitem(torch_lowering.TABLE, torch.ops.aten.angle.default, lambda x: x.sum(0))
+    with pytest.raises(stepladder.StepladderError, match=r"whose result 1 has the extents \[3\] instead of \[2, 3\]"):
+        stepladder.compile(lambda x: (x, x.angle()), [torch.ones(2, 3)], device="emulator", target="sm_90a")

@@ -27,7 +27,12 @@ def _copied(view: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _strided(x: torch.Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Any:  # noqa: ANN401
-    """Returns one element of a tensor's memory without axes, at which torch-mlir ends the process."""
+    """Returns elements of a tensor's memory where it or the result has no axes: torch-mlir ends the process."""
+    if not x.dim():
+        is_beside = storage_offset not in (None, x.storage_offset())
+        if is_beside or any(extent > 1 and step for extent, step in zip(size, stride)):
+            raise StepladderError("the module has 'aten.as_strided' of elements beside a tensor without axes")
+        return x.expand(size).clone()
     if size or not x.is_contiguous():
         return NotImplemented
     place = (storage_offset or 0) - (0 if storage_offset is None else x.storage_offset())

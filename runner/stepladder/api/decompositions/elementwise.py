@@ -17,6 +17,11 @@ Operand = Any
 # Types that PyTorch computes in f32.
 _NARROW = (torch.float16, torch.bfloat16)
 _BYTES = (torch.int8, torch.uint8)
+# Functions of one real number.
+_UNARY = (
+    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "exp2", "expm1", "log"),
+    *("log10", "log1p", "log2", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh"),
+)
 
 
 def _promoted(a: Operand, b: Operand) -> tuple[torch.Tensor, Operand]:
@@ -52,6 +57,11 @@ def _widened(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
         return result.to(type_) if type_ in _BYTES and not is_quotient else result
 
     return computed
+
+
+def _of_bytes(op: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., Any]:
+    """Returns a function of real numbers that computes those of uint8, which torch-mlir takes as int8, in f32."""
+    return lambda x: op(x.float()) if x.dtype is torch.uint8 else NotImplemented
 
 
 def _compared(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
@@ -225,9 +235,7 @@ def _is_close(
     return is_close | ((difference < math.inf) & (difference <= atol + rtol * b.abs()))
 
 
-def _sum_of_products(
-    x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, beta: Number = 1, alpha: Number = 1
-) -> Any:  # noqa: ANN401
+def _sum_of_products(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:  # noqa: ANN401
     """Returns a sum of products of integers, which torch-mlir does not lower."""
     return NotImplemented if x.dtype.is_floating_point else x * beta + torch.bmm(a, b).sum(0, dtype=x.dtype) * alpha
 
@@ -271,6 +279,8 @@ TABLE = {
         for overload in ("Tensor", "Scalar")
     },
     **{getattr(_ATEN, name).Scalar: _compared(getattr(torch, name)) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    **{getattr(_ATEN, name).default: _widened(getattr(torch, name)) for name in ("maximum", "minimum", "fmax", "fmin")},
+    **{getattr(_ATEN, name).default: _of_bytes(getattr(torch, name)) for name in _UNARY},
     _ATEN.mm.default: _widened(torch.mm),
     _ATEN.bmm.default: _widened(torch.bmm),
     _ATEN.addbmm.default: _sum_of_products,

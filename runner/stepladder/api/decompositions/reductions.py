@@ -1,4 +1,5 @@
-"""Reductions of PyTorch that torch-mlir does not lower: of tensors without axes or elements, along several axes.
+"""Reductions of PyTorch that torch-mlir does not lower: of tensors without axes or elements, along several axes, and of
+uint8, which it takes as int8.
 
 Its lowering of some of tensors without axes does not end. PyTorch is an optional package; this module imports it.
 """
@@ -14,9 +15,12 @@ from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImport
 
 
 def _with_axis(op: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns an op that takes a tensor without axes as one with an axis."""
+    """Returns an op that takes a tensor without axes as one with an axis, and reduces bytes in i32."""
 
     def computed(x: torch.Tensor, *arguments: object, **options: object) -> Any:  # noqa: ANN401
+        if x.dtype is torch.uint8:
+            results = op(x.to(torch.int32), *arguments, **options)
+            return pytree.tree_map(lambda item: item if item.dtype is torch.int64 else item.to(x.dtype), results)
         if x.dim():
             return NotImplemented
         return pytree.tree_map(lambda result: result.reshape(()), op(x.reshape(1), *arguments, **options))
@@ -38,6 +42,16 @@ def _along_each(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
     return computed
 
 
+def _sum(
+    x: torch.Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Any:  # noqa: ANN401
+    if x.dtype is not torch.uint8:
+        return NotImplemented
+    return torch.sum(x.to(torch.int32), dim, keepdim, dtype=torch.int32 if dtype is x.dtype else dtype).to(
+        dtype or torch.int64
+    )
+
+
 def _variance_and_mean(
     x: torch.Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
 ) -> Any:  # noqa: ANN401
@@ -54,10 +68,12 @@ TABLE: dict[Any, Callable[..., Any]] = {
         op: _with_axis(op)
         for op in (
             *(_aten.amax.default, _aten.amin.default, _aten.argmax.default, _aten.argmin.default),
-            *(_aten.max.dim, _aten.min.dim, _aten.all.dim, _aten.any.dim),
+            *(_aten.max.dim, _aten.min.dim, _aten.max.default, _aten.min.default),
+            *(_aten.all.dim, _aten.any.dim, _aten.all.default, _aten.any.default),
             *(_aten.prod.dim_int, _aten.var.correction, _aten._softmax.default),
         )
     },
+    _aten.sum.dim_IntList: _sum,
     _aten.all.dims: _along_each(torch.all),
     _aten.any.dims: _along_each(torch.any),
     _aten.linalg_norm.default: linalg.norm,
