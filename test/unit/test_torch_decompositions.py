@@ -48,6 +48,7 @@ def test_reductions_of_bytes(torch: ModuleType) -> None:
     _same(torch, "sum.dim_IntList", x, [1], dtype=torch.uint8)
     _same(torch, "maximum", x, x.flip(1))
     _same(torch, "sqrt", x)
+    _same(torch, "fmax", torch.tensor([[1.0], [float("nan")]]), torch.tensor([0.0, 3.0]))
 
 
 def test_indices_without_axes(torch: ModuleType) -> None:

@@ -59,6 +59,23 @@ def _widened(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
     return computed
 
 
+def _broadcast(of_bytes: Callable[..., Any], op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
+    """Returns an op of tensors of one shape, of which torch-mlir does not lower all that broadcast.
+
+    Args:
+        of_bytes: the op of integers of eight bits.
+        op: of others.
+    """
+
+    def computed(a: torch.Tensor, b: torch.Tensor) -> Any:  # noqa: ANN401
+        result = of_bytes(a, b)
+        if result is not NotImplemented or a.shape == b.shape:
+            return result
+        return op(*torch.broadcast_tensors(a, b))
+
+    return computed
+
+
 def _of_bytes(op: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., Any]:
     """Returns a function of real numbers that computes those of uint8, which torch-mlir takes as int8, in f32."""
     return lambda x: op(x.float()) if x.dtype is torch.uint8 else NotImplemented
@@ -279,7 +296,11 @@ TABLE = {
         for overload in ("Tensor", "Scalar")
     },
     **{getattr(_ATEN, name).Scalar: _compared(getattr(torch, name)) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
-    **{getattr(_ATEN, name).default: _widened(getattr(torch, name)) for name in ("maximum", "minimum", "fmax", "fmin")},
+    **{
+        getattr(_ATEN, name).default: _broadcast(_widened(getattr(torch, name)), getattr(torch, name))
+        for name in ("fmax", "fmin")
+    },
+    **{getattr(_ATEN, name).default: _widened(getattr(torch, name)) for name in ("maximum", "minimum")},
     **{getattr(_ATEN, name).default: _of_bytes(getattr(torch, name)) for name in _UNARY},
     _ATEN.mm.default: _widened(torch.mm),
     _ATEN.bmm.default: _widened(torch.bmm),

@@ -65,12 +65,14 @@ _aten = torch.ops.aten
 # Ops, and functions of their arguments that return the same.
 TABLE: dict[Any, Callable[..., Any]] = {
     **{
-        op: _with_axis(op)
-        for op in (
-            *(_aten.amax.default, _aten.amin.default, _aten.argmax.default, _aten.argmin.default),
-            *(_aten.max.dim, _aten.min.dim, _aten.max.default, _aten.min.default),
-            *(_aten.all.dim, _aten.any.dim, _aten.all.default, _aten.any.default),
-            *(_aten.prod.dim_int, _aten.var.correction, _aten._softmax.default),
+        (op := getattr(getattr(_aten, name), overload)): _with_axis(op)
+        for name, overload in (
+            *(
+                (name, "default")
+                for name in ("all", "amax", "amin", "any", "argmax", "argmin", "max", "min", "_softmax")
+            ),
+            *((name, "dim") for name in ("all", "any", "max", "min")),
+            *(("prod", "dim_int"), ("var", "correction")),
         )
     },
     _aten.sum.dim_IntList: _sum,
