@@ -208,3 +208,23 @@ func.func @copied(%x: memref<4x8xf16>, %y: memref<4x8xf16>) {
   linalg.copy ins(%x : memref<4x8xf16>) outs(%y : memref<4x8xf16>)
   return
 }
+
+// -----
+
+#all = affine_map<(a, b, c) -> (a, b, c)>
+
+// A loop of one iteration that stays, whose index the body reads here, has its axis between those of two others.
+// CHECK-LABEL: func.func @unit_between(
+// CHECK-NOT: memref.collapse_shape
+// CHECK: return
+func.func @unit_between(%x: memref<4x1x8xi64>, %y: memref<4x1x8xi64>) {
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : memref<4x1x8xi64>) outs(%y : memref<4x1x8xi64>) {
+  ^bb0(%in: i64, %out: i64):
+    %i = linalg.index 1 : index
+    %n = arith.index_cast %i : index to i64
+    %v = arith.addi %in, %n : i64
+    linalg.yield %v : i64
+  }
+  return
+}

@@ -76,9 +76,14 @@ def test_bytes(torch: ModuleType) -> None:
     x = torch.tensor([0, 1, 7, 127, 128, 200, 255], dtype=torch.uint8)
     same(torch, lambda torch, x: (x * 3, x + 0.5, x / 3, x % 3, x >> 4, x & 15, x.float(), x > 2, x.flip(0)), x)
     with pytest.raises(
-        stepladder.StepladderError, match=r"'aten\.sum\S*' of elements of uint8, which torch-mlir takes"
+        stepladder.StepladderError, match=r"'aten\.sign\S*' of elements of uint8, which torch-mlir takes"
     ):
-        stepladder.compile(lambda x: x.sum(0), [x], device="emulator", target="sm_80")
+        stepladder.compile(lambda x: x.sign(), [x], device="emulator", target="sm_80")
+
+
+def test_constants_of_bytes_are_refused(torch: ModuleType) -> None:
+    with pytest.raises(stepladder.StepladderError, match="has a constant tensor of uint8, or one without elements"):
+        stepladder.compile(lambda: torch.full((2,), 3, dtype=torch.uint8), [], device="emulator", target="sm_80")
 
 
 def test_words_of_weights_are_shifted_by_tensors(torch: ModuleType) -> None:

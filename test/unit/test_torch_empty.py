@@ -21,7 +21,8 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reaso
 def _of_none(torch: ModuleType, x: Tensor, weight: Tensor, images: Tensor) -> tuple[Tensor, ...]:
     products = x.reshape(2, 3, 0) @ weight, x @ weight + 1, (x @ weight > 0).sum(1)
     convolved = torch.nn.functional.conv2d(images, torch.ones(3, 2, 2, 2))
-    return *products, convolved, torch.cat((x, torch.ones(6, 2)), 1), weight.sum(0)
+    sums = torch.addbmm(torch.ones(3, 4), x.reshape(2, 3, 0), weight.expand(2, 0, 4), beta=2)
+    return *products, convolved, sums, torch.cat((x, torch.ones(6, 2)), 1), weight.sum(0)
 
 
 def _of_one_number(torch: ModuleType, x: Tensor) -> tuple[Tensor, ...]:
@@ -31,6 +32,15 @@ def _of_one_number(torch: ModuleType, x: Tensor) -> tuple[Tensor, ...]:
 
 def test_tensors_without_elements(torch: ModuleType) -> None:
     same(torch, _of_none, torch.ones(6, 0), torch.ones(0, 4), torch.ones(0, 2, 5, 5))
+
+
+def test_a_softmax_without_axes(torch: ModuleType) -> None:
+    """torch-mlir's lowering does not end."""
+    same(torch, lambda torch, x: x.softmax(0), torch.tensor(-3.0))
+
+
+def test_modules_without_inputs(torch: ModuleType) -> None:
+    same(torch, lambda torch: (torch.arange(3.0) * 2, torch.eye(2)))
 
 
 def test_tensors_of_one_number(torch: ModuleType) -> None:

@@ -217,3 +217,14 @@ def test_a_gradient_of_complex_numbers_is_compiled(torch: ModuleType) -> None:
     x[1] = 0  # where the absolute value has no derivative, 0
     kernel = stepladder.compile(make_fx(gradient)(x), [x], device="emulator", target="sm_80")
     torch.testing.assert_close(kernel(x), gradient(x))
+
+
+def test_an_attention_with_the_logarithms_of_its_sums(torch: ModuleType) -> None:
+    """In whose place PyTorch's decomposition returns the weights."""
+    from stepladder.api.decompositions.gradients import TABLE
+
+    attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+    q, k, v = (torch.randn(1, 2, extent, 4) for extent in (3, 5, 5))
+    for options in ({"is_causal": True}, {"attn_mask": torch.randn(3, 5), "scale": 0.3}):
+        for one, wanted in zip(TABLE[attention](q, k, v, **options), attention(q, k, v, **options), strict=True):
+            torch.testing.assert_close(one, wanted)

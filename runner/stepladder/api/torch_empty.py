@@ -20,7 +20,7 @@ _PRODUCTS = (_ATEN.mm.default, _ATEN.bmm.default)
 _VARIANCE = _ATEN.var.correction
 # Ops of tensors without elements, some of whose results have elements, that torch-mlir lowers.
 _LOWERED = (
-    *("addmm", "baddbmm", "sum", "mean", "prod", "any", "all", "cat", "constant_pad_nd", "amax", "amin"),
+    *("addmm", "addbmm", "baddbmm", "sum", "mean", "prod", "any", "all", "cat", "constant_pad_nd", "amax", "amin"),
     *("index_put", "scatter_src"),
 )
 

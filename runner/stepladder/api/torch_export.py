@@ -43,6 +43,10 @@ class Module:
         returned: for each tensor that the module returns, the number of the written one that it is, or None.
         parameters: how many of `state`, the first, are parameters.
         types: the element type of each result after those that are written.
+        device: of the results of a module without inputs.
+
+    Attributes:
+        device: as given.
     """
 
     def __init__(
@@ -55,7 +59,9 @@ class Module:
         returned: Sequence[int | None] = (),
         parameters: int = 0,
         types: Sequence[torch.dtype] = (),
+        device: torch.device | None = None,
     ) -> None:
+        self.device = device
         self._inputs = inputs
         self._results = results
         # Elements of uint8 are i8 in linalg, whose ops say that they have no sign.
@@ -185,14 +191,14 @@ class _Trace:
         results: structure of the results.
         assigned: indices of the parameters and buffers that it replaces by other tensors.
         returned: for each tensor of the results, the position in the written ones of the one that it is, or None.
-        types: the element type of each tensor of the results that is none of the written ones.
+        new: the tensors of the results that are none of the written ones.
         mode: has its ops take traced tensors.
     """
 
     results: Structure | None = None
     assigned: Sequence[int] = ()
     returned: Sequence[int | None] = ()
-    types: Sequence[torch.dtype] = ()
+    new: Sequence[torch.Tensor] = ()
     mode: Traced | None = None
 
 
@@ -253,10 +259,9 @@ class _Functional(torch.nn.Module):
         trace.returned = [
             next((place for place, value in enumerate(written) if value is tensor), None) for tensor in tensors
         ]
-        new_results = [tensor for tensor, place in zip(tensors, trace.returned) if place is None]
-        trace.types = [tensor.dtype for tensor in new_results]
+        trace.new = [tensor for tensor, place in zip(tensors, trace.returned) if place is None]
         written = [self._forms[number].traced(value) for number, value in zip(self._written, written)]
-        return (*written, *(real(tensor.resolve_conj()) for tensor in new_results))
+        return (*written, *(real(tensor.resolve_conj()) for tensor in trace.new))
 
 
 def export(
@@ -323,7 +328,8 @@ def export(
         written,
         trace.returned,
         len(parameters),
-        trace.types,
+        [tensor.dtype for tensor in trace.new],
+        trace.new[0].device if trace.new else None,
     )
     return linalg(program), exported_module
 

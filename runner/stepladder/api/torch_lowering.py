@@ -41,6 +41,7 @@ _FOREIGN = {
 # PyTorch's refusals of values that are not known when a module is exported, and the lines of the user's code in them.
 _BY_DATA = re.compile(r"guard on data-dependent expression .*\bu\d+|data-dependent (?:branching|value)")
 _UNTRACED = "found a fake tensor in the exported program constant's list"
+_LITERAL_OF_BYTES = "'torch.vtensor.literal' op inferred type"
 _BY_TENSOR = "accepted for an index in a tensor: index_select and index_copy, whose index is a tensor of one element"
 # Parts of the names of ops that become ops of tm_tensor.
 _ORDERING = ("sort", "scatter", "index_put", "nonzero", "unique", "mode")
@@ -55,11 +56,13 @@ _OF_BYTES = (
         "_to_copy",
         "_unsafe_view",
         "alias",
+        "as_strided",
         "cat",
         "clone",
         "constant_pad_nd",
         "copy",
         "detach",
+        "diagonal",
         "embedding",
         "expand",
     ),
@@ -114,14 +117,29 @@ def functional(program: Any, values: Sequence[torch.Tensor]) -> Any:  # noqa: AN
 
     if has_branches(program):
         program = traced(Selected(program.module()), values)
+    shapes = _shapes_of_results(program)
     program = _refusing(lambda: decomposed(program), [])
     if any(is_complex(node.meta.get("val")) for node in program.graph.nodes):
         on_host = [value.cpu() if not value.is_meta else value for value in values]
         real = traced(Reals(program.module()), on_host)
         program = _refusing(lambda: decomposed(real), [])
+    for number, (wanted, shape) in enumerate(zip(shapes, _shapes_of_results(program), strict=True)):
+        if wanted != shape and all(isinstance(extent, int) for extent in (*wanted, *shape)):
+            raise StepladderError(
+                f"PyTorch decomposes the module to another one, whose result {number} has the extents {list(shape)} "
+                f"instead of {list(wanted)}"
+            )
     fold_empty(program)
     fold_constants(program)
     return program
+
+
+def _shapes_of_results(program: Any) -> list[Sequence[Any]]:  # noqa: ANN401
+    """Returns the extents of what a graph returns, without the inputs that it writes; none of what is no tensor."""
+    count = len(program.graph_signature.user_outputs)
+    results = next(node for node in program.graph.nodes if node.op == "output").args[0]
+    values = [getattr(item, "meta", {}).get("val") for item in results[len(results) - count :]]
+    return [getattr(value, "shape", ()) for value in values]
 
 
 def _torch_mlir() -> Any:  # noqa: ANN401
@@ -197,7 +215,8 @@ def _refusing(work: Callable[[], Any], diagnostics: Sequence[str]) -> Any:  # no
     """
     try:
         return work()
-    except StepladderError:
+    except StepladderError as error:
+        error.args = (error.message,)  # PyTorch's interpreters of graphs append the op that they execute
         raise
     except AssertionError as error:
         guard = first_line(error).removeprefix("Guard failed: ")
@@ -219,6 +238,11 @@ def _refusing(work: Callable[[], Any], diagnostics: Sequence[str]) -> Any:  # no
                 "the module has a condition or a number that depends on data, such as `if x.sum() > 0`",
                 location=f"{places[-1].filename}:{places[-1].lineno}" if places else None,
                 notes=["accepted: torch.where(condition, x, y), which selects elements", _BY_TENSOR],
+            ) from error
+        if _LITERAL_OF_BYTES in message:
+            raise StepladderError(
+                "the module has a constant tensor of uint8, or one without elements, which torch-mlir does not lower",
+                notes=["accepted: constant tensors of int32, whose sums with one of uint8 are cast"],
             ) from error
         if _UNTRACED in message:
             raise StepladderError(

@@ -9,15 +9,19 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch  # pyright: ignore[reportMissingImports]
+
 from stepladder.api import building, signature
 from stepladder.api.building import Built, BuiltFunction, Job
 from stepladder.api.by_shape import ByShape, static_text
 from stepladder.api.errors import ArgumentError
 from stepladder.api.function import Function
 from stepladder.api.kernel import Device, Kernel
+from stepladder.api.results import empty_like
 from stepladder.api.torch_dynamic import DynamicModule, dynamic
 from stepladder.api.torch_export import Module, export
 from stepladder.api.torch_sources import module_of
+from stepladder.api.views import view_of
 from stepladder.runtime.errors import StepladderError
 
 
@@ -65,7 +69,15 @@ class ModuleFunction(Function):
 
     def __call__(self, *arrays: object, out: object = None, stream: object = None, **keywords: object) -> Any:  # noqa: ANN401
         """Returns what the module returns of its inputs; arguments and errors as of `Function.__call__`."""
-        return self._module.called(super().__call__, arrays, out, stream, keywords)
+        return self._module.called(self._run, arrays, out, stream, keywords)
+
+    def _run(self, *arrays: object, out: object, stream: object) -> Any:  # noqa: ANN401
+        """Calls the kernels; without arguments, whose library and device the results have, those are as PyTorch's."""
+        if out is None and not arrays:
+            like = view_of("like", torch.empty(1, device=self._module.device))
+            tensors = [empty_like(like, item.type, item.shape, stream).array for item in self.outputs]
+            out = tensors[0] if len(tensors) == 1 else tensors
+        return super().__call__(*arrays, out=out, stream=stream)
 
 
 class ModuleByShape(ByShape):

@@ -17,6 +17,11 @@ Operand = Any
 # Types that PyTorch computes in f32.
 _NARROW = (torch.float16, torch.bfloat16)
 _BYTES = (torch.int8, torch.uint8)
+# Functions of one real number.
+_UNARY = (
+    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "exp2", "expm1", "log"),
+    *("log10", "log1p", "log2", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh"),
+)
 
 
 def _promoted(a: Operand, b: Operand) -> tuple[torch.Tensor, Operand]:
@@ -52,6 +57,28 @@ def _widened(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
         return result.to(type_) if type_ in _BYTES and not is_quotient else result
 
     return computed
+
+
+def _broadcast(of_bytes: Callable[..., Any], op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
+    """Returns an op of tensors of one shape, of which torch-mlir does not lower all that broadcast.
+
+    Args:
+        of_bytes: the op of integers of eight bits.
+        op: of others.
+    """
+
+    def computed(a: torch.Tensor, b: torch.Tensor) -> Any:  # noqa: ANN401
+        result = of_bytes(a, b)
+        if result is not NotImplemented or a.shape == b.shape:
+            return result
+        return op(*torch.broadcast_tensors(a, b))
+
+    return computed
+
+
+def _of_bytes(op: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., Any]:
+    """Returns a function of real numbers that computes those of uint8, which torch-mlir takes as int8, in f32."""
+    return lambda x: op(x.float()) if x.dtype is torch.uint8 else NotImplemented
 
 
 def _compared(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
@@ -225,6 +252,19 @@ def _is_close(
     return is_close | ((difference < math.inf) & (difference <= atol + rtol * b.abs()))
 
 
+def _sum_of_products(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:  # noqa: ANN401
+    """Returns a sum of products of integers, which torch-mlir does not lower."""
+    return NotImplemented if x.dtype.is_floating_point else x * beta + torch.bmm(a, b).sum(0, dtype=x.dtype) * alpha
+
+
+def _angle(x: torch.Tensor) -> Any:  # noqa: ANN401
+    """Returns the angle of a real number, which is 0 or pi."""
+    if x.is_complex():
+        return NotImplemented
+    x, _ = _promoted(x, 1.0)
+    return torch.where(x < 0, math.pi, torch.where(x.isnan(), x, 0.0))
+
+
 def _distance(a: torch.Tensor, b: torch.Tensor, p: Number = 2) -> torch.Tensor:
     return torch.linalg.vector_norm(a - b, ord=p)
 
@@ -256,8 +296,15 @@ TABLE = {
         for overload in ("Tensor", "Scalar")
     },
     **{getattr(_ATEN, name).Scalar: _compared(getattr(torch, name)) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    **{
+        getattr(_ATEN, name).default: _broadcast(_widened(getattr(torch, name)), getattr(torch, name))
+        for name in ("fmax", "fmin")
+    },
+    **{getattr(_ATEN, name).default: _widened(getattr(torch, name)) for name in ("maximum", "minimum")},
+    **{getattr(_ATEN, name).default: _of_bytes(getattr(torch, name)) for name in _UNARY},
     _ATEN.mm.default: _widened(torch.mm),
     _ATEN.bmm.default: _widened(torch.bmm),
+    _ATEN.addbmm.default: _sum_of_products,
     _ATEN.neg.default: _negative,
     _ATEN.clamp.default: _clamped,
     _ATEN.remainder.Scalar_Tensor: lambda a, b: torch.remainder(*_promoted(a, b)),
@@ -271,6 +318,7 @@ TABLE = {
     _ATEN.logaddexp.default: _log_add_exp,
     _ATEN.logaddexp2.default: lambda a, b: _log_add_exp(a, b, 2.0),
     _ATEN.isclose.default: _is_close,
+    _ATEN.angle.default: _angle,
     _ATEN.dist.default: _distance,
     _ATEN.hardshrink_backward.default: _of_shrinking,
     _ATEN.softshrink_backward.default: _of_shrinking,

@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
+from torch._decomp.decompositions import (  # pyright: ignore[reportMissingImports]
+    scaled_dot_product_flash_attention_for_cpu,
+)
 
 from stepladder.api.decompositions.axis_sums import summed_along
 from stepladder.api.decompositions.convolutions import convolution, patches_of
@@ -58,6 +61,44 @@ def _of_convolution(
     return of_x, of_weight, of_bias
 
 
+def _of_shared(x: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    """Returns the rows of the heads of queries that share keys and values as those of one head."""
+    return x if x.shape[1] == k.shape[1] else x.reshape(*k.shape[:2], -1, x.shape[-1])
+
+
+def _scores(
+    q: torch.Tensor, k: torch.Tensor, factor: float, attn_mask: torch.Tensor | None, *, is_causal: bool
+) -> torch.Tensor:
+    """Returns what the weights of an attention are the softmax of."""
+    scores = torch.matmul(_of_shared(q, k), k.transpose(-1, -2)).reshape(*q.shape[:-1], k.shape[-2])
+    scores = (scores.float() if q.element_size() == 2 else scores) * factor
+    if is_causal:
+        rows, columns = (torch.arange(extent, device=q.device) for extent in scores.shape[-2:])
+        scores = torch.where(columns <= rows[:, None], scores, -math.inf)
+    if attn_mask is None:
+        return scores
+    return torch.where(attn_mask, scores, -math.inf) if attn_mask.dtype == torch.bool else scores + attn_mask
+
+
+def _attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: torch.Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns an attention, and the logarithms of the sums of its weights, in whose place PyTorch's decomposition
+    returns the weights; arguments as of `aten._scaled_dot_product_flash_attention_for_cpu`."""
+    result, _ = scaled_dot_product_flash_attention_for_cpu(
+        q, k, v, dropout_p, is_causal, attn_mask=attn_mask, scale=scale
+    )
+    factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    return result, torch.logsumexp(_scores(q, k, factor, attn_mask, is_causal=is_causal), -1)
+
+
 def _of_attention(
     of_result: torch.Tensor,
     q: torch.Tensor,
@@ -76,20 +117,12 @@ def _of_attention(
     if dropout_p:
         return NotImplemented
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-
-    def of_shared(x: torch.Tensor) -> torch.Tensor:  # rows of the heads of queries that share keys and values
-        return x if x.shape[1] == k.shape[1] else x.reshape(*k.shape[:2], -1, x.shape[-1])
-
     shape = (*q.shape[:-1], k.shape[-2])
-    scores = torch.matmul(of_shared(q), k.transpose(-1, -2)).reshape(shape)
-    scores = (scores.float() if q.element_size() == 2 else scores) * factor
-    if is_causal:
-        rows, columns = (torch.arange(extent, device=q.device) for extent in scores.shape[-2:])
-        scores = torch.where(columns <= rows[:, None], scores, -math.inf)
-    if attn_mask is not None:
-        is_choice = attn_mask.dtype == torch.bool
-        scores = torch.where(attn_mask, scores, -math.inf) if is_choice else scores + attn_mask
-    weights = torch.softmax(scores, -1)
+
+    def of_shared(x: torch.Tensor) -> torch.Tensor:
+        return _of_shared(x, k)
+
+    weights = torch.softmax(_scores(q, k, factor, attn_mask, is_causal=is_causal), -1)
     of_v = torch.matmul(of_shared(weights.to(q.dtype)).transpose(-1, -2), of_shared(of_result))
     of_weights = torch.matmul(of_shared(of_result), v.transpose(-1, -2)).reshape(shape).to(weights.dtype)
     means = (of_result.to(weights.dtype) * result.to(weights.dtype)).sum(-1, keepdim=True)
@@ -142,6 +175,7 @@ def _of_replication(rank: int) -> Callable[..., Any]:
 # Names of ops, and functions of their arguments that return the same.
 _OPS: dict[str, Callable[..., Any]] = {
     "convolution_backward": _of_convolution,
+    "_scaled_dot_product_flash_attention_for_cpu": _attention,
     "_scaled_dot_product_flash_attention_for_cpu_backward": _of_attention,
     **{f"replication_pad{rank}d_backward": _of_replication(rank) for rank in (1, 2, 3)},
     **{f"upsample_nearest{rank}d_backward": _of_nearest(rank, is_exact=False) for rank in (1, 2, 3)},

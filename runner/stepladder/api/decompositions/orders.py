@@ -140,8 +140,9 @@ def _search(
         out_int32, right, side, sorter: of `torch.searchsorted`.
     """
     if sorter is not None:
-        return NotImplemented
-    rows, columns = sorted_values.unsqueeze(-2), x.unsqueeze(-1)
+        sorted_values = sorted_values.gather(-1, sorter)
+    rows = sorted_values.unsqueeze(-2) if sorted_values.dim() > 1 else sorted_values
+    columns = x.unsqueeze(-1)
     is_behind = rows > columns if right or side == "right" else rows >= columns
     return (~is_behind).sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
 
@@ -158,4 +159,5 @@ TABLE: dict[Any, Callable[..., Any]] = {
     _aten.nanmedian.dim: _median_of_numbers,
     _aten.nanmedian.default: lambda x: _median_of_numbers(x.flatten(), 0)[0],
     _aten.searchsorted.Tensor: _search,
+    _aten.searchsorted.Scalar: lambda values, x, **options: _search(values, torch.full((), x), **options),
 }

@@ -15,6 +15,8 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch._decomp import decomposition_table  # pyright: ignore[reportMissingImports]
 
+from stepladder.api.decompositions.axis_sums import summed_along, widened
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -268,6 +270,16 @@ def _largest_of_windows(x: torch.Tensor, counts: Sequence[int]) -> tuple[torch.T
     return values, torch.where(last < 0, places, last)
 
 
+def _mean_of_windows(x: torch.Tensor, counts: Sequence[int]) -> torch.Tensor:
+    """Returns the means of the unlike windows of an adaptive pooling along the last axes."""
+    rank = len(counts)
+    windows = [windows_to_extents(count, extent, x.device) for count, extent in zip(counts, x.shape[-rank:])]
+    means = summed_along(widened(x), [has_element.t() for has_element, _ in windows])
+    for number, (_, sizes) in enumerate(windows):
+        means = means / sizes.reshape(-1, *[1] * (rank - 1 - number)).to(means.dtype)
+    return means.to(x.dtype)
+
+
 def _adaptive(
     name: str, rank: int, pooling: Callable[..., Any], otherwise: Callable[..., Any] | None = None
 ) -> dict[Any, Callable[..., Any]]:
@@ -299,7 +311,7 @@ TABLE: dict[Any, Callable[..., Any]] = {
     _aten.avg_pool2d.default: _mean(2),
     _aten.avg_pool3d.default: _mean(3),
     **_adaptive("_adaptive_avg_pool2d", 2, _mean(2)),
-    **_adaptive("_adaptive_avg_pool3d", 3, _mean(3)),
+    **_adaptive("_adaptive_avg_pool3d", 3, _mean(3), _mean_of_windows),
     **_adaptive("adaptive_max_pool2d", 2, _maximum(2), _largest_of_windows),
     **_adaptive("adaptive_max_pool3d", 3, _maximum(3), _largest_of_windows),
 }

@@ -44,11 +44,13 @@ def _index_put(
     tensors = [item for item in indices if item is not None]
     first, count = axes[0], len(axes)
     if tensors[0].dtype is torch.bool:
-        if count > 1 or values.numel() != 1:
+        inner_rank = x.dim() - first - tensors[0].dim()
+        # Values of an axis for the elements of the mask would be as many as those.
+        if count > 1 or any(extent != 1 for extent in values.shape[: max(0, values.dim() - inner_rank)]):
             return NotImplemented
-        mask = tensors[0].reshape(*tensors[0].shape, *([1] * (x.dim() - first - tensors[0].dim())))
-        value = values.reshape(()).to(x.dtype)
-        return torch.where(mask, x + value if accumulate else value, x)
+        mask = tensors[0].reshape(*tensors[0].shape, *([1] * inner_rank))
+        new = values.reshape(values.shape[max(0, values.dim() - inner_rank) :]).to(x.dtype)
+        return torch.where(mask, x + new if accumulate else new, x)
     if any(item.dtype is torch.bool for item in tensors):
         return NotImplemented
     if axes != list(range(first, first + count)):  # values have the axes of the indices first
@@ -93,7 +95,10 @@ def _scattered(
         reduce: of `torch.scatter_reduce`; nothing to write the last element.
         include_self: whether what is there takes part.
     """
-    if not x.dim() or index.dim() != x.dim():
+    if x.dim() <= 1 and not (x.dim() and index.dim()):
+        terms = source.reshape(-1) if source.dim() else source
+        return _scattered(x.reshape(-1), 0, index.reshape(-1), terms, reduce, include_self).reshape(x.shape)
+    if index.dim() != x.dim():
         return NotImplemented
     dim %= x.dim()
     at = _in_range(index.movedim(dim, -1), x.shape[dim])
@@ -176,6 +181,8 @@ def _scatter_value(x: torch.Tensor, dim: int, index: torch.Tensor, value: comple
 def _index_reduce(
     x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, reduce: str, *, include_self: bool = True
 ) -> Any:  # noqa: ANN401
+    if not x.dim():
+        return _scattered(x, 0, index, source, reduce, include_self)
     shape = [-1 if axis == dim % x.dim() else 1 for axis in range(x.dim())]
     return _scattered(x, dim, index.reshape(shape).expand(source.shape), source, reduce, include_self)
 
@@ -195,6 +202,13 @@ def _diagonal_scatter(x: torch.Tensor, source: torch.Tensor, offset: int = 0, di
     place = (rows + min(offset, 0)).clamp(0, source.shape[-1] - 1)
     of_rows = source.index_select(-1, place).unsqueeze(-1)
     return torch.where(rows[:, None] + offset == columns, of_rows, matrices).movedim((-2, -1), (dim1, dim2))
+
+
+def _put(x: torch.Tensor, index: torch.Tensor, source: torch.Tensor, accumulate: bool = False) -> torch.Tensor:
+    """Returns a tensor with elements at places in row-major order written, or added to."""
+    if not index.numel():
+        return x.clone()
+    return _index_put(x.reshape(-1), [index.reshape(-1)], source.reshape(-1), accumulate).reshape(x.shape)
 
 
 def _as_strided_scatter(
@@ -219,6 +233,7 @@ TABLE: dict[Any, Callable[..., Any]] = {
     _aten.diagonal_scatter.default: _diagonal_scatter,
     _aten.index_put.default: _index_put,
     _aten.index_reduce.default: _index_reduce,
+    _aten.put.default: _put,
     _aten.masked_scatter.default: _masked_scatter,
     _aten.scatter.src: _scattered,
     _aten.scatter.reduce: lambda x, dim, index, src, *, reduce: _scattered(x, dim, index, src, reduce),

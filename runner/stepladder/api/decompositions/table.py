@@ -13,6 +13,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from stepladder.api import pytorch
 from stepladder.api.decompositions import (
     convolutions,
+    copies,
     counts,
     distances,
     elementwise,
@@ -24,6 +25,7 @@ from stepladder.api.decompositions import (
     pooling,
     pooling_gradients,
     recurrent_layers,
+    reductions,
     resizing_gradients,
     running_reductions,
     scatters,
@@ -91,6 +93,17 @@ def _at(x: torch.Tensor, indices: Sequence[torch.Tensor | None]) -> Any:  # noqa
     return torch.ops.aten.index.Tensor(x, wide)
 
 
+def _gathered(x: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool = False) -> Any:  # noqa: ANN401
+    """Returns elements along an axis where a tensor or its indices have no axes, by those along an axis."""
+    if x.dim() and index.dim():
+        return NotImplemented
+    return torch.gather(x.reshape(-1), 0, index.reshape(-1)).reshape(index.shape)
+
+
+def _taken(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    return torch.ops.aten.index.Tensor(x.reshape(-1), [index.reshape(-1)]).reshape(index.shape)
+
+
 # Ops, and functions of their arguments that return the same.
 TABLE = {
     torch.ops.aten.__rshift__.Tensor: _shifted(torch.bitwise_right_shift, is_own=False),
@@ -98,11 +111,14 @@ TABLE = {
     torch.ops.aten.bitwise_right_shift.Tensor: _shifted(torch.bitwise_right_shift, is_own=True),
     torch.ops.aten.bitwise_left_shift.Tensor: _shifted(torch.bitwise_left_shift, is_own=True),
     torch.ops.aten.index.Tensor: _at,
+    torch.ops.aten.gather.default: _gathered,
+    torch.ops.aten.take.default: _taken,
     torch.ops.aten.arange.start_step: _range,
     torch.ops.stepladder.linear.default: _linear,
     torch.ops.stepladder.matmul.default: lambda a, b, device="auto": torch.matmul(a, b),
     torch.ops.aten.constant_pad_nd.default: _padded,
     torch.ops.aten.convolution.default: convolutions.convolution,
+    **copies.TABLE,
     **counts.TABLE,
     **distances.TABLE,
     **elementwise.TABLE,
@@ -111,6 +127,7 @@ TABLE = {
     **pooling.TABLE,
     **pooling_gradients.TABLE,
     **recurrent_layers.TABLE,
+    **reductions.TABLE,
     **running_reductions.TABLE,
     **scatters.TABLE,
     **special_functions.TABLE,

@@ -34,26 +34,43 @@ def collapse_loops(payload: ir.Operation, op: CollapseLoops, rewriter: Rewriter)
     generics = walk(payload, "linalg.generic")
     try:
         ops = [RowOp(generic) for generic in generics]
-        pairs = [_pairs(item) for item in ops]
     except Refusal:
         return  # `distribute_elements` and `distribute_rows` name what they do not accept
     is_chain = len(ops) > 1
+    loops = [_left_loops(item, drops_unit_loops=not is_chain) for item in ops]
+    pairs = [_pairs(item, own) for item, own in zip(ops, loops)]
     if is_chain:
         pairs = _common_pairs(ops, pairs)
     views: dict[tuple[ir.Value, str], ir.Value] = {}
-    for item, own in zip(ops, pairs):
+    for item, own_loops, own in zip(ops, loops, pairs):
         if (own or not is_chain) and not _begins_with_copies(item):
-            _collapse(item, own, views, drops_unit_loops=not is_chain)
+            _collapse(item, own_loops, own, views)
 
 
-def _pairs(op: RowOp) -> Pairs:
+def _left_loops(op: RowOp, *, drops_unit_loops: bool) -> list[int]:
+    """Returns the loops of an op that are not left out.
+
+    Args:
+        op: on buffers.
+        drops_unit_loops: whether loops of one iteration are left out.
+    """
+    return [
+        loop
+        for loop, size in enumerate(op.sizes)
+        if size > 1 or not drops_unit_loops or loop in _used_indices(op) or op.sizes == [1] * len(op.sizes)
+    ]
+
+
+def _pairs(op: RowOp, left_loops: Sequence[int]) -> Pairs:
     """Returns pairs of loops of which, in all operands that have one of them, the first one runs over rows, and the
-    second one over all elements of a row."""
-    loops = [loop for loop in range(len(op.sizes)) if op.sizes[loop] > 1 and loop not in _used_indices(op)]
+    second one over all elements of a row; none of the loops that are left is between them."""
+    loops = [loop for loop in left_loops if op.sizes[loop] > 1 and loop not in _used_indices(op)]
     return {
         (first, second)
         for first, second in itertools.permutations(loops, 2)
-        if all(_are_neighbours(operand, map_, first, second) for operand, map_ in zip(op.op.operands, op.maps))
+        if all(
+            _are_neighbours(operand, map_, left_loops, first, second) for operand, map_ in zip(op.op.operands, op.maps)
+        )
     }
 
 
@@ -69,7 +86,9 @@ def _used_indices(op: RowOp) -> set[int]:
     return {ir.IntegerAttr(item.attributes["dim"]).value for item in walk(op.op, "linalg.index")}
 
 
-def _are_neighbours(operand: ir.Value, map_: list[int | None], first: int, second: int) -> bool:
+def _are_neighbours(
+    operand: ir.Value, map_: list[int | None], left_loops: Sequence[int], first: int, second: int
+) -> bool:
     """Returns whether an operand has neither of two loops, or the second one along the rows of the first."""
     if first not in map_ and second not in map_:
         return True
@@ -78,7 +97,8 @@ def _are_neighbours(operand: ir.Value, map_: list[int | None], first: int, secon
     type_ = ir.MemRefType(operand.type)
     outer, inner = map_.index(first), map_.index(second)
     strides, _ = type_.get_strides_and_offset()
-    are_unit = all(size == 1 for size in type_.shape[outer + 1 : inner])
+    between = range(outer + 1, inner)
+    are_unit = all(type_.shape[axis] == 1 and map_[axis] not in left_loops for axis in between)
     return outer < inner and are_unit and strides[outer] == strides[inner] * type_.shape[inner]
 
 
@@ -115,21 +135,16 @@ def _groups(loops: Sequence[int], pairs: Pairs) -> list[list[int]]:
     return groups
 
 
-def _collapse(op: RowOp, pairs: Pairs, views: dict[tuple[ir.Value, str], ir.Value], *, drops_unit_loops: bool) -> None:
+def _collapse(op: RowOp, loops: Sequence[int], pairs: Pairs, views: dict[tuple[ir.Value, str], ir.Value]) -> None:
     """Collapses loops of an op.
 
     Args:
         op: on buffers.
+        loops: those that are not left out.
         pairs: of loops; no loop is first in two of them, or second.
         views: made for other ops, by the buffer and the axes that are collapsed; grows.
-        drops_unit_loops: whether loops of one iteration are left out too.
     """
     generic = op.op
-    loops = [
-        loop
-        for loop, size in enumerate(op.sizes)
-        if size > 1 or not drops_unit_loops or loop in _used_indices(op) or op.sizes == [1] * len(op.sizes)
-    ]
     groups = _groups(loops, pairs)
     if len(groups) == len(op.sizes):
         return

@@ -23,11 +23,10 @@ def unify(function: ir.Operation) -> None:
     Args:
         function: a function; it is changed where there are such ops.
     """
-    for op in walk(function):
-        is_generic = op.name == _GENERIC
-        if not (is_generic or op.name in _NAMED) or len(op.results) != 1 or not _is_elementwise(op):
+    for op in walk(function, _GENERIC, *_NAMED):
+        if len(op.results) != 1 or not _is_elementwise(op):
             continue
-        if is_generic:
+        if op.name == _GENERIC:
             _read_once(op)
         elif _first_alike(op) != list(range(len(op.operands) - 1)) or any(
             _integer(op, number) is not None for number in range(len(op.operands) - 1)

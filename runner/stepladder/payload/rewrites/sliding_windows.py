@@ -29,9 +29,9 @@ def gather(function: ir.Operation) -> None:
     Args:
         function: a function; it is changed where there are such ops.
     """
-    for op in walk(function):
-        is_structured = op.name.startswith("linalg.") and len(op.regions) == 1
-        if is_structured and len(op.results) == 1 and _is_static(op):
+    # Listed first: the ops in the body of one that is replaced are gone.
+    for op in [op for op in walk(function) if op.name.startswith("linalg.") and len(op.regions) == 1]:
+        if len(op.results) == 1 and _is_static(op):
             maps = indexing_maps(op)
             inputs = list(zip(op.operands, maps))[:-1]
             if any(_is_computed(*pair) for pair in inputs) and all(map(_is_readable, maps)):

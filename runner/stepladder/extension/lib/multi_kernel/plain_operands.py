@@ -21,13 +21,13 @@ def simplify(function: ir.Operation, rewriter: Rewriter) -> None:
         function: on tensors; it is changed.
         rewriter: of the transform op.
     """
-    for op in walk(function):
-        if is_elementwise(op) and not is_start(op):
-            if reads_output(op):
-                op = _with_output_as_input(op, rewriter)
-            _begin_from_empty(op)
-            if op.name == "linalg.generic":
-                _inline_numbers(op, rewriter)
+    # Listed first: the ops in the body of one that is replaced are gone.
+    for op in [op for op in walk(function) if is_elementwise(op) and not is_start(op)]:
+        if reads_output(op):
+            op = _with_output_as_input(op, rewriter)
+        _begin_from_empty(op)
+        if op.name == "linalg.generic":
+            _inline_numbers(op, rewriter)
 
 
 def _with_output_as_input(op: ir.Operation, rewriter: Rewriter) -> ir.Operation:
