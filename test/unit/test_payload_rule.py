@@ -59,15 +59,6 @@ REFUSED = {
         4,
         "arith.sitofp of i1",
     ),
-    "a tensor as destination": (
-        on_tensors(
-            EMPTY,
-            f"%r = bufferization.materialize_in_destination %p in %e : (tensor<{C}>, tensor<{C}>) -> tensor<{C}>",
-            result="%r",
-        ),
-        4,
-        "bufferization.materialize_in_destination writes a tensor; it must write C, a buffer",
-    ),
     "arith on tensors": (on_tensors(f"%r = arith.addf %p, %C : tensor<{C}>", result="%r"), 3, "'arith.addf' beside"),
     "rounded towards zero": (
         on_tensors(
