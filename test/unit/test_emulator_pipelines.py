@@ -175,7 +175,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", sample(list(FORMS), 2))
 def test_every_form(form: str) -> None:
     assert check_some(list(FORMS).index(form), *FORMS[form])
 
@@ -193,7 +193,9 @@ TYPES = [
 ]
 
 
-@pytest.mark.parametrize("number, pipeline, knobs, types", [(number, *case) for number, case in enumerate(TYPES)])
+@pytest.mark.parametrize(
+    "number, pipeline, knobs, types", sample([(number, *case) for number, case in enumerate(TYPES)], 2)
+)
 def test_every_type(number: int, pipeline: str, knobs: dict[str, bool | int], types: dict[str, bool | str]) -> None:
     shape = (128, 64, 192) if pipeline == "mma_sync" else (80, 208, 112)
     assert check_some(number, pipeline, {**KNOBS[pipeline], **knobs}, shape, **types)

@@ -11,6 +11,7 @@ import pytest
 
 import stepladder
 from bundles import change, edit_manifest, refusal
+from combinations import combinations
 from contraction_text import contraction
 from stepladder.cli.main import main
 from stepladder.pipeline.build import build
@@ -118,22 +119,20 @@ def test_a_kernel_of_a_function_reads_them_too(target: str) -> None:
     np.testing.assert_array_equal(np.asarray(second), exact(a, a, "mbk,nbk->bmn"))
 
 
-@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
-@pytest.mark.parametrize(
-    "axes, sizes, batch",
-    [
-        ("td,edf->tef", {}, 3),
-        ("edf,td->tef", {}, 3),
-        ("td,gedf->tgef", {}, 6),
-        ("td,edf->tef", {"f": 24}, 3),
-        ("td,edf->tef", {"t": 520, "f": 24}, None),  # many rows and few columns: one matmul of copied weights
-        ("td,edf->tef", {"f": 8}, None),
-        ("td,edf->tef", {"f": 65}, None),  # rows of the result that are not aligned
-    ],
+EXPERTS = (
+    ("td,edf->tef", {}, 3),
+    ("edf,td->tef", {}, 3),
+    ("td,gedf->tgef", {}, 6),
+    ("td,edf->tef", {"f": 24}, 3),
+    ("td,edf->tef", {"t": 520, "f": 24}, None),  # many rows and few columns: one matmul of copied weights
+    ("td,edf->tef", {"f": 8}, None),
+    ("td,edf->tef", {"f": 65}, None),  # rows of the result that are not aligned
 )
-def test_weights_of_experts_are_read_where_they_are(
-    axes: str, sizes: dict[str, int], batch: int | None, target: str
-) -> None:
+
+
+@pytest.mark.parametrize("case, target", combinations(EXPERTS, ("sm_75", "sm_80", "sm_90a")))
+def test_weights_of_experts_are_read_where_they_are(case: tuple[str, dict[str, int], int | None], target: str) -> None:
+    axes, sizes, batch = case
     sizes = {"t": 40, "e": 3, "g": 2, "d": 32, "f": 72} | sizes
     kernel = stepladder.compile(contraction(axes, sizes), target=target, device="emulator")
     assert isinstance(kernel, stepladder.Kernel) == (batch is not None)
@@ -144,22 +143,22 @@ def test_weights_of_experts_are_read_where_they_are(
     check(kernel, axes, sizes, np.float16)
 
 
-@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
-@pytest.mark.parametrize(
-    "axes, sizes, batch",
-    [
-        ("qhd,td->hqt", {}, 4),
-        ("hqt,td->qhd", {}, 4),
-        ("td,qhd->thq", {}, 4),
-        ("qghd,dt->ghqt", {}, 8),
-        ("qhd,td->hqt", {"q": 20, "h": 24}, 20),  # the larger matrices are those of 24 heads
-        ("qhd,td->hqt", {"q": 12}, None),  # few rows: one matmul of copied queries
-        ("qhd,td->hqt", {"t": 520}, None),
-        ("qghd,td->hgqt", {}, None),  # three groups
-    ],
+HEADS = (
+    ("qhd,td->hqt", {}, 4),
+    ("hqt,td->qhd", {}, 4),
+    ("td,qhd->thq", {}, 4),
+    ("qghd,dt->ghqt", {}, 8),
+    ("qhd,td->hqt", {"q": 20, "h": 24}, 20),  # the larger matrices are those of 24 heads
+    ("qhd,td->hqt", {"q": 12}, None),  # few rows: one matmul of copied queries
+    ("qhd,td->hqt", {"t": 520}, None),
+    ("qghd,td->hgqt", {}, None),  # three groups
 )
-def test_heads_that_share_keys_are_a_batch(axes: str, sizes: dict[str, int], batch: int | None, target: str) -> None:
+
+
+@pytest.mark.parametrize("case, target", combinations(HEADS, ("sm_75", "sm_80", "sm_90a")))
+def test_heads_that_share_keys_are_a_batch(case: tuple[str, dict[str, int], int | None], target: str) -> None:
     """The queries of each head are read where they are, and results of each are written where the heads are merged."""
+    axes, sizes, batch = case
     sizes = {"q": 40, "h": 4, "g": 2, "t": 24, "d": 32} | sizes
     kernel = stepladder.compile(contraction(axes, sizes), target=target, device="emulator")
     assert isinstance(kernel, stepladder.Kernel) == (batch is not None)

@@ -77,7 +77,7 @@ TYPES = [
 ]
 
 
-@pytest.mark.parametrize("pipeline, types, layouts, knobs", TYPES)
+@pytest.mark.parametrize("pipeline, types, layouts, knobs", sample(TYPES, 2))
 def test_types(
     pipeline: str, types: tuple[str, str, str], layouts: tuple[str, str], knobs: dict[str, bool | int]
 ) -> None:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import stepladder
+from combinations import combinations
 from conftest import some_steps
 from contraction_text import contraction
 from small_integers import small
@@ -79,24 +80,21 @@ def test_other_targets_copy() -> None:
     assert len(made.bundle.manifest.launches) == 2
 
 
-@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
-@pytest.mark.parametrize(
-    ("spec", "strides"),
-    [
-        ("bshd,bthd->bhst", {"a": (2, 3), "b": (2, 3)}),  # scores of heads inside of sequences
-        ("bhst,bthd->bshd", {"b": (2, 3), "c": (2, 3)}),  # and what the weights are multiplied by
-        ("hbsd,dthb->bhst", {"a": (2, 3)}),  # B has the batch innermost
-        ("bshdi,bthdi->bhdst", {"a": (2, 3), "b": (2, 3)}),  # a batch of three dimensions and two strides
-        # Of heads that share keys or values: matmuls that read one B.
-        ("bshgd,bthd->bhgst", {"a": (2, 24), "b": (2, 3, 8)}),
-        ("bhgst,bthd->bshgd", {"b": (2, 3, 8), "c": (2, 24)}),
-        ("bshd,btd->bhst", {"a": (2, 3), "b": (2, 3)}),
-        ("bhst,btd->bshd", {"b": (2, 3), "c": (2, 3)}),
-    ],
-)
-def test_batches_of_several_strides_are_read_in_place(
-    spec: str, strides: dict[str, tuple[int, ...]], target: str
-) -> None:
+STRIDES = {
+    "bshd,bthd->bhst": {"a": (2, 3), "b": (2, 3)},  # scores of heads inside of sequences
+    "bhst,bthd->bshd": {"b": (2, 3), "c": (2, 3)},  # and what the weights are multiplied by
+    "hbsd,dthb->bhst": {"a": (2, 3)},  # B has the batch innermost
+    "bshdi,bthdi->bhdst": {"a": (2, 3), "b": (2, 3)},  # a batch of three dimensions and two strides
+    # Of heads that share keys or values: matmuls that read one B.
+    "bshgd,bthd->bhgst": {"a": (2, 24), "b": (2, 3, 8)},
+    "bhgst,bthd->bshgd": {"b": (2, 3, 8), "c": (2, 24)},
+    "bshd,btd->bhst": {"a": (2, 3), "b": (2, 3)},
+    "bhst,btd->bshd": {"b": (2, 3), "c": (2, 3)},
+}
+
+
+@pytest.mark.parametrize("spec, target", combinations(STRIDES, ("sm_75", "sm_80", "sm_90a")))
+def test_batches_of_several_strides_are_read_in_place(spec: str, target: str) -> None:
     """Also of tiles with edges; by `wgmma` in the same way, with descriptors of several dimensions."""
     sizes = {"b": 2, "h": 3, "s": 24, "t": 40, "d": 16, "i": 8, "g": 8}
     made = _built(spec, sizes, target=target)
@@ -107,7 +105,7 @@ def test_batches_of_several_strides_are_read_in_place(
     windows = {role: problem.window(role) for role in "abc"}
     batches = {role: window.batch for role, window in windows.items() if window is not None and window.batch}
     extents = {"bshdi,bthdi->bhdst": (2, 48)}.get(spec)
-    assert batches == {role: extents or batch for role, batch in strides.items()}
+    assert batches == {role: extents or batch for role, batch in STRIDES[spec].items()}
     function = EmulatedFunction(made.bundle)
     assert [report.describe() for report in check_function(made.bundle, function, 0) if not report.passed] == []
     assert function.findings == []

@@ -332,7 +332,7 @@ def build_case(name: str, folder: Path) -> Build:
     return made
 
 
-@pytest.mark.parametrize("name", sample(list(CASES), 2))
+@pytest.mark.parametrize("name", sample(list(CASES), 4))
 def test_builds_without_a_complaint(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No spills, and nothing that ptxas says of wgmma: that it puts products in sequence (C7510) or orders registers
     between them (C7517, C7519)."""
