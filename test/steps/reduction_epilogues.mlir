@@ -28,9 +28,8 @@
 // ALL: nvvm.bar.warp.sync
 // ALL: llvm.fence syncscope("device") acq_rel
 // ALL-NEXT: [[before:%.+]] = memref.atomic_rmw addi %{{.*}} : (i32, memref<{{8|16}}xi32, #gpu.address_space<global>>) -> i32
+// ALL-NEXT: llvm.fence syncscope("device") acq_rel
 // ALL: gpu.shuffle idx {{.*}} : i32
-// The warp that arrives last acquires what the others have released.
-// ALL: llvm.fence syncscope("device") acq_rel
 // ALL: memref.load {{.*}} : memref<{{2|4}}x256xf32, #gpu.address_space<global>>
 // ALL: memref.store {{.*}} : memref<256xf32>
 // Lanes exchange halves of their columns.

@@ -131,15 +131,15 @@ class PartialResults:
                 operands=[integer(1, 32), counters, counter],
                 attributes={"kind": ir.Attribute.parse(_ADD)},
             ).results[0]
+            _fence()
             scf.yield_([before])
         with ir.InsertionPoint(arrival.else_block):
             scf.yield_([integer(0, 32)])
         before, _ = gpu.shuffle(arrival.results[0], integer(0, 32), integer(threads.WARP, 32), gpu.ShuffleMode.IDX)
         with create_if(equal(before, integer(self._together - 1, 32))):
-            with create_if(equal(lane, index(0))):
-                _fence()
-                memref.store(integer(0, 32), counters, [counter])
             _sync_warp()
+            with create_if(equal(lane, index(0))):
+                memref.store(integer(0, 32), counters, [counter])
             self._finish(workspace, group, fold, lane)
             if self._next is not None:
                 self._next.arrive(group, fold)
