@@ -45,8 +45,6 @@ _LITERAL_OF_BYTES = "'torch.vtensor.literal' op inferred type"
 _BY_TENSOR = "accepted for an index in a tensor: index_select and index_copy, whose index is a tensor of one element"
 # Parts of the names of ops that become ops of tm_tensor.
 _ORDERING = ("sort", "scatter", "index_put", "nonzero", "unique", "mode")
-# Ops on which torch-mlir ends the process.
-_SCATTERS = ("aten.scatter", "aten.scatter_reduce", "aten.scatter_add")
 # Ops at one position of an axis: an operand after two others, a constant unless it depends on data.
 _PLACED = ("aten.select.int", "aten.select_copy.int", "aten.select_scatter.default")
 # Ops that torch-mlir lowers correctly on elements of uint8; it takes those of other ops as signed integers.
@@ -289,12 +287,6 @@ def _names(program: Any) -> list[str]:  # noqa: ANN401
 
 def _check_ops(program: Any) -> None:  # noqa: ANN401
     """Refuses ops on which torch-mlir ends the process or does not end, and complex numbers."""
-    ops = [f"'{name}'" for name in _names(program) if name.rpartition(".")[0] in _SCATTERS]
-    if ops:
-        raise StepladderError(
-            f"the module has {', '.join(ops)} of a tensor without axes, or indices of another number of axes",
-            notes=[_INSTEAD],
-        )
     for node in program.graph.nodes:
         if _is_of_graphs(node.target):
             op_name = node.args[1] if node.target.name() == "with_effects" else node.target.name()

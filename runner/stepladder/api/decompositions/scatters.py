@@ -98,8 +98,6 @@ def _scattered(
     if x.dim() <= 1 and not (x.dim() and index.dim()):
         terms = source.reshape(-1) if source.dim() else source
         return _scattered(x.reshape(-1), 0, index.reshape(-1), terms, reduce, include_self).reshape(x.shape)
-    if index.dim() != x.dim():
-        return NotImplemented
     dim %= x.dim()
     at = _in_range(index.movedim(dim, -1), x.shape[dim])
     rotated = x.movedim(dim, -1)
