@@ -68,9 +68,11 @@ def _run(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 _CALLS = """
 import contextlib, io, json, os, re, runpy, sys
 
-sys.path[:0] = [sys.argv[1], "runner"]
-import common, numpy
+folder = sys.argv[1]
+sys.path.insert(0, "runner")
+import numpy
 import stepladder.pipeline.run
+sys.path[0] = folder
 
 def call(script, *arguments):
     sys.argv = [script, *arguments]
@@ -90,6 +92,8 @@ def check(script, usages):
     parser = runpy.run_path(script)["make_parser"]()
     for usage in usages:
         parser.parse_args(usage)
+    # A plain checkout has nothing installed: a script finds the package by itself, also where it is imported already.
+    assert any(path.rstrip("/").endswith("runner") for path in sys.path), f"{script} does not find the package"
     print(json.dumps([shown, refused, helps]), flush=True)
 
 for line in sys.stdin:

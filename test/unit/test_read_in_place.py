@@ -6,7 +6,7 @@ import pytest
 
 import stepladder
 from combinations import combinations
-from conftest import some_steps
+from conftest import PROFILE, some_steps
 from contraction_text import contraction
 from small_integers import small
 from stepladder.emulator.functions import EmulatedFunction
@@ -153,12 +153,16 @@ def test_steps_read_batches_of_several_strides(pipeline: str, knobs: dict[str, i
     with mlir_context():
         request = Request(pipeline_file("functions"), {"strided": True})
         text = stage_texts(run_pipeline(contraction(spec, sizes), "scores", request))["f_matmul_0"]
-        chosen = some_steps(pipeline, knobs, spec)
-        check_steps(text, "stage", Request(pipeline, knobs), reports.append, is_chosen_step=chosen)
+        request, chosen = Request(pipeline, knobs), some_steps(pipeline, knobs, spec)
+        run = run_pipeline(text, "stage", request)
+        check_steps(text, "stage", request, reports.append, is_chosen_step=chosen, finished=run)
         with pytest.raises(StepladderError, match="A or B must have one stride"):
             run_pipeline(text, "stage", Request("wgmma_multistage"))
     assert [report.step for report in reports if report.passed is False] == []
     assert sum(report.passed is True for report in reports) * 2 > len(reports)
+    steps = {"divide_batch_index", "map_to_blocks"}
+    assert steps <= {step.name for step in run.steps}
+    assert PROFILE != "random" or {"input", *steps} <= {report.step for report in reports if report.passed}
 
 
 @pytest.mark.parametrize("target", PIPELINES)

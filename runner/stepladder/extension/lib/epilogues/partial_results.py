@@ -174,7 +174,7 @@ class PartialResults:
         """Stores what is folded of adjacent elements: in the result, or as a partial result."""
         if self._next is not None:
             further = memref.get_global(self._next._type, self._next._symbol)
-            write(value, further, [fold, element], False)
+            write(value, further, [fold, element], accumulates=False)
             return
         if not isinstance(value.type, ir.VectorType):
             memref.store(self.reduced.rounded(value), self.reduced.result, [element])
