@@ -92,8 +92,9 @@ def check(script, usages):
     parser = runpy.run_path(script)["make_parser"]()
     for usage in usages:
         parser.parse_args(usage)
-    # A plain checkout has nothing installed: a script finds the package by itself, also where it is imported already.
-    assert any(path.rstrip("/").endswith("runner") for path in sys.path), f"{script} does not find the package"
+    # A script finds the package by itself, also where it is imported already, or installed.
+    own = sys.path[: sys.path.index(folder)]
+    assert any(path.endswith("runner") for path in own), f"{script} does not find the package"
     print(json.dumps([shown, refused, helps]), flush=True)
 
 for line in sys.stdin:
