@@ -135,10 +135,13 @@ class GlobalChecks(Reports):
         """
         if not last.any:
             return
+        owner = touch.of(last.owner)
+        if not np.count_nonzero(owner):
+            return
         verb = "writes" if writes else "reads"
-        group = touch.of(last.owner) - 1
+        group = owner - 1
         own = group == self.group.number
-        if own.any():
+        if np.count_nonzero(own):
             actor = touch.of(last.actor)
             times = touch.of(last.at)
             is_unordered = own & (actor != touch.actors) & (self.clocks[touch.actors, actor] < times)
@@ -148,7 +151,7 @@ class GlobalChecks(Reports):
                 first = int(is_unordered.argmax())
                 self.race(op, touch, first, verb, did, int(actor[first]), int(last.by[touch.places[first]]))
         foreign = (group >= 0) & ~own
-        if foreign.any():
+        if np.count_nonzero(foreign):
             for number in np.unique(group[foreign]):
                 known_times = self.known_of(int(number), touch.of(last.actor), touch.actors)
                 late = (group == number) & (touch.of(last.at) > known_times)

@@ -22,24 +22,27 @@ if TYPE_CHECKING:
     from stepladder.emulator.memory.reports import Reports
 
 
-def touching(fiber: Fiber, access: Access) -> np.ndarray | None:
-    """Returns the lane of each element that lanes access in shared memory.
+def touching(fiber: Fiber, access: Access, count: int) -> np.ndarray | None:
+    """Returns the lane of each element that threads access in shared memory.
 
     Args:
         fiber: the threads of the access.
-        access: with lanes.
+        access: of the elements.
+        count: elements of each lane, or of each warp where the access has no dimension of lanes.
 
     Returns:
-        int array (elements,), those that are not valid left out; None for other memory, or where lanes act for others.
+        int array (elements,); None for other memory, where lanes act for others, and where that is not known.
     """
     if fiber.acts_for == "others" or access.memory.space != "shared":
         return None
-    size = access.positions.size
+    if not access.per_lane:
+        if access.valid is not None:
+            return None
+        alone = len(fiber.lanes) == len(fiber.warps) and not fiber.acts_for
+        return fiber.lanes.repeat(count) if alone else np.full(len(fiber.warps) * count, SEVERAL)
     if fiber.acts_for in ("warp", "matrix"):
-        lanes = np.full(size, SEVERAL if fiber.acts_for == "warp" else TOGETHER)
-    else:
-        lanes = np.repeat(fiber.lanes, size // len(fiber.lanes))
-    return lanes if access.valid is None else lanes[access.valid.reshape(-1)]
+        return np.full(len(fiber.lanes) * count, SEVERAL if fiber.acts_for == "warp" else TOGETHER)
+    return fiber.lanes.repeat(count)
 
 
 def note(pages: Pages, lane_of: np.ndarray, touch: Touch) -> None:
@@ -53,13 +56,15 @@ def note(pages: Pages, lane_of: np.ndarray, touch: Touch) -> None:
     page_numbers = pages.of(touch)
     if touch.lanes is not None:
         pages.by_lanes[page_numbers] = True
-    elif not pages.by_lanes[page_numbers].any():
+    elif not np.count_nonzero(pages.by_lanes[page_numbers]):
         return
     if touch.lanes is None:
         touch.put(lane_of, SEVERAL)
         return
     touch.put(lane_of, touch.lanes)
-    lane_of[touch.places[touch.of(lane_of) != touch.lanes]] = SEVERAL
+    is_of_several = touch.of(lane_of) != touch.lanes
+    if np.count_nonzero(is_of_several):
+        lane_of[touch.places[is_of_several]] = SEVERAL
 
 
 def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShadow, *, writes: bool) -> None:
@@ -75,13 +80,13 @@ def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShado
         writes: whether the access is a write.
     """
     lanes = touch.lanes
-    if lanes is None or (writes and (lanes < 0).any()):
+    if lanes is None or (writes and np.count_nonzero(lanes < 0)):
         return
-    meeting_times = sanitizer.met_at[touch.actors]
     other = touch.of(shadow.writing_lane)
     verb = "writes" if writes else "reads"
     wrong = (other != lanes) & (other != SEVERAL)
-    if wrong.any():
+    if np.count_nonzero(wrong):
+        meeting_times = sanitizer.met_at[touch.actors]
         wrong &= (other >= 0) | ((other == TOGETHER) & (lanes >= 0))
         wrong &= (touch.of(shadow.writer) == touch.actors) & (touch.of(shadow.written_at) >= meeting_times)
         wrong &= touch.of(shadow.busy_writing) < 0
@@ -91,8 +96,8 @@ def check(sanitizer: Reports, op: Instruction, touch: Touch, shadow: SharedShado
     if writes:
         other = touch.of(shadow.reading_lane)
         wrong = (other >= 0) & (other != lanes)
-        if wrong.any():
-            wrong &= shadow.read_at[touch.actors, touch.shared_index] >= meeting_times
+        if np.count_nonzero(wrong):
+            wrong &= shadow.read_at[touch.actors, touch.shared_index] >= sanitizer.met_at[touch.actors]
             wrong &= sanitizer.group.warp_of_lane[other] == touch.actors
             _report(sanitizer, op, touch, wrong, "writes {}, which {} of the same warp read", other, shadow.read_by)
 

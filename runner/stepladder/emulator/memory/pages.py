@@ -43,7 +43,11 @@ class Pages:
         Args:
             touch: of the memory.
         """
-        return touch.places // self.per if touch.pages is None else touch.pages.numbers
+        if touch.pages is not None:
+            return touch.pages.numbers
+        if touch.page_of_pair is None:
+            touch.page_of_pair = touch.places // self.per
+        return touch.page_of_pair
 
     def begin_write(self, touch: Touch) -> None:
         """Notes that an operation in flight begins to write, or that bytes become an mbarrier.
@@ -139,11 +143,12 @@ class Pages:
         """
         # Each pair of an actor and a page once.
         count = len(self.writer)
-        pairs = np.flatnonzero(np.bincount(touch.places // self.per + np.asarray(touch.actors) * count))
+        page_of_pair = touch.places // self.per if touch.pages is not None else self.of(touch)
+        (pairs,) = np.bincount(page_of_pair + touch.actors * count).nonzero()
         actors, pages = np.divmod(pairs, count)
         late = self.read_at[:, pages] > clocks[actors].T
         late[actors, np.arange(len(actors))] = False
-        return not late.any()
+        return not np.count_nonzero(late)
 
     def writes_in_order(self, clocks: np.ndarray, touch: Touch) -> bool:
         """Whether nothing in the pages of a write is in flight, and the earlier accesses are in the past of its actor.

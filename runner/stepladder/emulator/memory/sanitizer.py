@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepladder.emulator.core.values import broadcast
 from stepladder.emulator.memory import initialized, lanes_of_warps, lone_arrivals, proxies
 from stepladder.emulator.memory import updates as updating
 from stepladder.emulator.memory.global_checks import GlobalChecks
 from stepladder.emulator.memory.shadow import GlobalShadow, SharedShadow
-from stepladder.emulator.memory.touches import SEVERAL, Touch
+from stepladder.emulator.memory.touches import Touch
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
@@ -84,7 +83,7 @@ class Sanitizer(GlobalChecks):
         if access.valid is not None:
             own, places = own[access.valid], places[access.valid]
         wrong = access.memory.typed(access.element.dtype).view(bits)[places] != own
-        if wrong.any():
+        if np.count_nonzero(wrong):
             place = places[wrong][0] * access.element.dtype.itemsize // self.granule_of(access.memory)
             self.findings.add(
                 "race", f"two threads write different values to {self.where(access.memory, place)} at once", op, op
@@ -103,38 +102,33 @@ class Sanitizer(GlobalChecks):
         positions, valid = access.positions, access.valid
         if positions.size == 0:
             return None
-        if access.per_lane:
-            actors = fiber.group.warp_of_lane[fiber.lanes]
-            lanes = lanes_of_warps.touching(fiber, access)
-            if valid is None:
-                actors, positions = np.repeat(actors, positions.size // len(actors)), positions.reshape(-1)
-            else:
-                actors = broadcast(actors.reshape(-1, *(1,) * (positions.ndim - 1)), positions.shape)[valid]
-                positions = positions[valid]
-        else:
-            positions = positions.reshape(-1) if valid is None else positions[valid]
-            actors = np.repeat(fiber.warps, positions.size)
-            positions = np.tile(positions, len(fiber.warps))
-            alone = len(fiber.lanes) == len(fiber.warps) and not fiber.acts_for
-            lanes = np.repeat(fiber.lanes if alone else np.full(len(fiber.warps), SEVERAL), access.positions.size)
-            if fiber.acts_for == "others" or access.memory.space != "shared" or valid is not None:
-                lanes = None
+        if valid is None and item < granule:
+            positions = _first_in_granules(access, granule // item)
+        if valid is not None and not access.per_lane:
+            positions = positions[valid]
+        count = positions.size // len(fiber.lanes) if access.per_lane else positions.size
+        lanes = lanes_of_warps.touching(fiber, access, count)
+        actors = None
+        if len(fiber.warps) > 1:
+            actors = (fiber.group.warp_of_lane[fiber.lanes] if access.per_lane else fiber.warps).repeat(count)
+        if not access.per_lane:
+            positions = positions.reshape(1, -1).repeat(len(fiber.warps), 0)
+        elif valid is not None:
+            is_touched = valid.reshape(-1)
+            positions = positions[valid]
+            actors = None if actors is None else actors[is_touched]
+            lanes = None if lanes is None else lanes[is_touched]
         if positions.size == 0:
             return None
-        if item < granule and valid is None:
-            # Neighbours in one granule are looked at once.
-            per, size = granule // item, access.positions.shape[-1] if access.positions.ndim > access.per_lane else 1
-            rows = positions.reshape(-1, size)
-            if size % per == 0 and not (rows[:, ::per] % per).any() and (rows[:, 1:] - rows[:, :-1] == 1).all():
-                positions = rows[:, ::per].reshape(-1)
-                actors = actors.reshape(-1, size)[:, ::per].reshape(-1)
-                lanes = None if lanes is None else lanes.reshape(-1, size)[:, ::per].reshape(-1)
-        if item <= granule:
-            return Touch.by(access.memory, actors, positions * item // granule, lanes)
-        per = item // granule
-        granules = (positions * per)[:, None] + np.arange(per)
-        lanes = None if lanes is None else np.repeat(lanes, per)
-        return Touch.by(access.memory, np.repeat(actors, per), granules.reshape(-1), lanes)
+        positions = positions.reshape(-1)
+        if item > granule:
+            per = item // granule
+            positions = ((positions * per)[:, None] + np.arange(per)).reshape(-1)
+            actors = None if actors is None else actors.repeat(per)
+            lanes = None if lanes is None else lanes.repeat(per)
+        elif item < granule:
+            positions = positions * item // granule
+        return Touch.by(access.memory, int(fiber.warps[0]) if actors is None else actors, positions, lanes)
 
     def check(self, op: Instruction, touch: Touch, *, writes: bool) -> None:
         """Adds findings about an access.
@@ -157,13 +151,14 @@ class Sanitizer(GlobalChecks):
             return
         verb = "writes" if writes else "reads"
         places, index = touch.places, touch.shared_index
-        busy = shadow.busy_writing[index] >= 0
-        if busy.any():
+        busy = None
+        if np.count_nonzero(pages.busy[pages.of(touch)]):
+            busy = shadow.busy_writing[index] >= 0
             self._check_busy(op, touch, shadow, busy, verb)
-        if writes:
+        if writes and shadow.under_way:
             reads = shadow.busy_reading(touch)
             in_use = reads >= 0
-            if in_use.any():
+            if np.count_nonzero(in_use):
                 first = int(in_use.argmax())
                 place = places[first]
                 self.add(
@@ -173,23 +168,31 @@ class Sanitizer(GlobalChecks):
                     op,
                     int(reads[first]),
                 )
-        else:
+        if not writes:
             self.check_initialized(op, touch, shadow)
         writer = shadow.writer[index]
         is_unordered = self.clocks[touch.actors, writer] < shadow.written_at[index]
-        if is_unordered.any():  # rarely: the rest is looked at only then
-            is_unordered &= (writer >= 0) & (writer != touch.actors) & ~busy
-        if self.lone and is_unordered.any():
-            lanes = shadow.writing_lane[index]
-            is_unordered &= ~lone_arrivals.excused(
-                self, touch.actors, writer, shadow.written_at[index], lanes, wrote=True
-            )
-        if is_unordered.any():
-            first = int(is_unordered.argmax())
-            self.race(op, touch, first, verb, "wrote", int(writer[first]), int(shadow.written_by[places[first]]))
+        if np.count_nonzero(is_unordered):  # rarely: the rest is looked at only then
+            is_unordered &= (writer >= 0) & (writer != touch.actors)
+            if busy is not None:
+                is_unordered &= ~busy
+            self._check_unordered(op, touch, shadow, is_unordered, verb)
         if writes and not pages.follows_reads(self.clocks, touch):
             self.check_readers(op, touch, shadow)
         lanes_of_warps.check(self, op, touch, shadow, writes=writes)
+
+    def _check_unordered(
+        self, op: Instruction, touch: Touch, shadow: SharedShadow, is_unordered: np.ndarray, verb: str
+    ) -> None:
+        """Adds a finding about granules that others have written, and nothing orders that before the access."""
+        writer = shadow.writer[touch.shared_index]
+        if self.lone and is_unordered.any():
+            lanes, times = touch.of(shadow.writing_lane), touch.of(shadow.written_at)
+            is_unordered &= ~lone_arrivals.excused(self, touch.actors, writer, times, lanes, wrote=True)
+        if is_unordered.any():
+            first = int(is_unordered.argmax())
+            by = int(shadow.written_by[touch.places[first]])
+            self.race(op, touch, first, verb, "wrote", int(writer[first]), by)
 
     def check_update(self, op: Instruction, touch: Touch) -> None:
         """Adds findings about an update by threads that completes later.
@@ -236,7 +239,10 @@ class Sanitizer(GlobalChecks):
             touch: the read.
             shadow: of the memory.
         """
-        fresh = ~touch.of(shadow.initialized)
+        initialized = touch.of(shadow.initialized)
+        if np.count_nonzero(initialized) == initialized.size:
+            return
+        fresh = ~initialized
         if fresh.any():
             fresh &= touch.of(shadow.busy_writing) < 0
         if fresh.any():
@@ -388,3 +394,21 @@ class Sanitizer(GlobalChecks):
             shadow = self.shadow_of_shared(touch.memory)
             shadow.end_reading(touch)
             self.note(op, touch, writes=False)
+
+
+def _first_in_granules(access: Access, per: int) -> np.ndarray:
+    """Returns the first element of each granule, where an access is of whole granules of neighbours; else all of them.
+
+    Args:
+        access: of elements that are all touched.
+        per: elements of a granule.
+    """
+    positions = access.positions
+    size = positions.shape[-1] if positions.ndim > access.per_lane else 1
+    if size % per:
+        return positions
+    rows = positions.reshape(-1, size)
+    firsts = rows[:, ::per]
+    if np.count_nonzero(firsts % per) or np.count_nonzero(rows[:, 1:] - rows[:, :-1] != 1):
+        return positions
+    return firsts

@@ -51,7 +51,7 @@ class SharedShadow:
         Returns:
             For each pair of the touch the number of the instruction, -1 for none; (1,) of -1 where no page is read.
         """
-        if not self.pages.readers[self.pages.of(touch)].any():
+        if not np.count_nonzero(self.pages.readers[self.pages.of(touch)]):
             return np.full(1, -1)
         reads = np.full(len(self.writer), -1, np.int32)
         for other, op in self.under_way:

@@ -122,9 +122,10 @@ class Touch:
             a view of what would be a copy.
         lanes: int array (pairs,), the lane of each pair or `SEVERAL`; None where that is not known.
         pages: of shared memory, where one actor touches each granule once; else None.
+        page_of_pair: int array (pairs,) where `pages` is None; None until it is first asked for (`Pages.of`).
     """
 
-    __slots__ = ("_places", "actors", "index", "lanes", "memory", "pages")
+    __slots__ = ("_places", "actors", "index", "lanes", "memory", "page_of_pair", "pages")
 
     def __init__(
         self,
@@ -141,6 +142,7 @@ class Touch:
         self.index = index
         self.lanes = lanes
         self.pages = pages
+        self.page_of_pair: np.ndarray | None = None
         self._places = index if isinstance(index, np.ndarray) else places
 
     @property
