@@ -151,6 +151,7 @@ class _Operand:
         loops: those that it depends on.
         sizes: (dimension, loop) where one is the other.
         is_used: whether the body reads it.
+        is_permuted: whether each dimension is another loop, so that its elements in the loops' order are a view.
     """
 
     number: int
@@ -158,6 +159,19 @@ class _Operand:
     loops: set[int]
     sizes: list[tuple[int, int]]
     is_used: bool
+    is_permuted: bool
+
+    def by_loops(self, array: np.ndarray, count: int) -> np.ndarray:
+        """Returns a permuted operand's content (L, ...) as a view with one dimension for each loop.
+
+        Args:
+            array: the content.
+            count: number of loops; the view has size 1 for those that the operand does not depend on.
+        """
+        axes = {loop: axis for axis, loop in self.sizes}
+        present = sorted(axes)
+        ordered = array.transpose(0, *(1 + axes[loop] for loop in present))
+        return ordered[(slice(None), *(slice(None) if loop in axes else None for loop in range(count)))]
 
 
 class _Loops:
@@ -193,6 +207,7 @@ class _Loops:
                     if isinstance(expression, ir.AffineDimExpr)
                 ],
                 slot in used_slots,
+                _is_permutation(map_),
             )
             for number, (map_, slot) in enumerate(zip(maps, body.arguments))
         ]
@@ -216,6 +231,14 @@ class _Loops:
                     )
                 sizes[loop] = size
         return [size for size in sizes if size is not None]
+
+
+def _is_permutation(map_: ir.AffineMap) -> bool:
+    """Whether the results of a map are dimensions, each another one."""
+    positions = [
+        expression.position if isinstance(expression, ir.AffineDimExpr) else None for expression in map_.results
+    ]
+    return None not in positions and len(set(positions)) == len(positions)
 
 
 def structured(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
@@ -320,22 +343,33 @@ def _iterate(fiber: Fiber, op: Instruction, loops: _Loops, sizes: list[int], arr
         array = arrays[operand.number]
         if not isinstance(array, np.ndarray):
             return array
+        if operand.is_permuted and operand.loops.isdisjoint(loops.reductions):
+            return operand.by_loops(array, rank)
         element_index = places(operand)
         return array[element_index] if len(element_index) > 1 else array.reshape(-1, *(1,) * rank)
 
     reduced_coordinates = list(coordinates)
     for loop in loops.reductions:
         coordinates[loop] = 0
-    sums = [elements(operand) for operand in loops.outputs]
+    # Copies: the body may yield them, for outputs in another order too.
+    sums = [np.array(elements(operand)) for operand in loops.outputs]
     inputs = loops.operands[: len(loops.operands) - len(sums)]
-    fixed_elements, rows = {}, {}
+    fixed_elements, permuted, rows = {}, {}, {}
     for operand in inputs:
         if operand.is_used and operand.loops.isdisjoint(loops.reductions):
             fixed_elements[operand.number] = elements(operand)
+        elif operand.is_used and operand.is_permuted:
+            permuted[operand.number] = operand.by_loops(arrays[operand.number], rank)
         elif operand.is_used and math.prod(sizes[loop] for loop in operand.loops) <= _GATHERED:
             rows[operand.number] = _along(operand, arrays[operand.number], reduced_coordinates, loops.reductions)
 
     def read(operand: _Operand, point: tuple[int, ...]) -> Value:
+        if operand.number in permuted:
+            index: list = [slice(None)] * (1 + rank)
+            for loop, at in zip(loops.reductions, point):
+                if loop in operand.loops:
+                    index[1 + loop] = slice(at, at + 1)
+            return permuted[operand.number][tuple(index)]
         if operand.number in rows:
             array = rows[operand.number]
             return array[(slice(None), *(at if size > 1 else 0 for at, size in zip(point, array.shape[1:])))]
@@ -353,6 +387,9 @@ def _iterate(fiber: Fiber, op: Instruction, loops: _Loops, sizes: list[int], arr
         sums = fiber.evaluate(body, [read(operand, point) for operand in inputs] + sums)
     for operand, value in zip(loops.outputs, sums):
         array = arrays[operand.number]
+        if operand.is_permuted:
+            operand.by_loops(array, rank)[...] = value
+            continue
         element_index = places(operand)
         array[element_index if len(element_index) > 1 else ...] = (
             value if len(element_index) > 1 else np.reshape(value, (-1,))
