@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -64,7 +65,12 @@ def compiled(affine_map: ir.AffineMap) -> Callable[..., tuple]:
     arguments = [f"d{number}" for number in range(affine_map.n_dims)]
     arguments += [f"s{number}" for number in range(affine_map.n_symbols)]
     results = "".join(f"{_source(expression)}, " for expression in affine_map.results)
-    return eval(f"lambda {', '.join(arguments)}: ({results})")
+    return _function(f"lambda {', '.join(arguments)}: ({results})")
+
+
+@functools.cache  # many maps have few texts
+def _function(text: str) -> Callable[..., tuple]:
+    return eval(text)
 
 
 def _results(op: Instruction, operands: Sequence[Value]) -> tuple:
