@@ -212,10 +212,10 @@ class Fiber:
         if self.mask is None:
             self.lanes, self.warps = group.all_lanes, group.all_warps
             return
-        self.lanes = np.flatnonzero(self.mask)
+        (self.lanes,) = self.mask.nonzero()
         present = np.zeros(group.warps, bool)
         present[group.warp_of_lane[self.lanes]] = True
-        self.warps = np.flatnonzero(present)
+        (self.warps,) = present.nonzero()
 
     @property
     def active(self) -> np.ndarray:
@@ -270,8 +270,8 @@ class Fiber:
         """
         if not isinstance(value, np.ndarray):
             return value
-        own = value[self.lanes]
-        return own[0].item() if (own == own[0]).all() else value
+        own = value if self.mask is None else value[self.lanes]
+        return value if np.count_nonzero(own != own[0]) else own[0].item()
 
     def evaluate(self, body: Body, arguments: Sequence) -> list:
         """Returns the values that a body without control flow yields, given its arguments.

@@ -11,18 +11,19 @@ from stepladder.emulator.core.program import Instruction
 from stepladder.emulator.core.registry import executes
 from stepladder.emulator.core.values import MemRef, Value
 from stepladder.emulator.dialects.tensor import empty
+from stepladder.emulator.dialects.vector_memory import along
 from stepladder.emulator.memory import memory
 
 executes("bufferization.alloc_tensor")(empty)
 
 
 def everywhere(sizes: Sequence[Value]) -> tuple:
-    """Returns the coordinates of all elements of a view.
+    """Returns the coordinates of all elements of a view; they must not be written to.
 
     Args:
         sizes: of the view, the same for all lanes.
     """
-    return np.ix_(*(np.arange(size) for size in sizes))
+    return tuple(along(sizes, axis) for axis in range(len(sizes)))
 
 
 @executes("bufferization.to_tensor")

@@ -24,6 +24,7 @@ from stepladder.runtime.errors import FAILED, StepladderError
 if TYPE_CHECKING:
     pass
 
+_DYNAMIC = ir.ShapedType.get_dynamic_stride_or_offset()
 # Of shared memory that states none, in bytes: what the widest swizzle of TMA needs, and `pack_shared_memory` has.
 _ALIGNMENT = 1024
 
@@ -192,8 +193,7 @@ def store(fiber: Fiber, op: Instruction, value: Value, view: MemRef, *indices: V
 
 def _mixed(op: Instruction, name: str, dynamic: list) -> list:
     """Returns integers that are partly static, the others taken from the front of `dynamic`."""
-    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
-    return [dynamic.pop(0) if number == unknown else number for number in op.attributes[f"static_{name}"]]
+    return [dynamic.pop(0) if number == _DYNAMIC else number for number in op.attributes[f"static_{name}"]]
 
 
 def _dot(numbers: Sequence[Value], strides: Sequence[Value]) -> Value:
@@ -226,10 +226,13 @@ def _check_part(
 ) -> None:
     for axis, (offset, size, step) in enumerate(zip(offsets, sizes, steps)):
         last = offset + (size - 1) * step
+        is_uniform = type(offset) is int and type(last) is int and type(view.sizes[axis]) is int
+        if is_uniform and (size <= 0 or (offset >= 0 and last < view.sizes[axis])):
+            continue
         wrong = (np.asarray(size) > 0) & ((np.asarray(offset) < 0) | (np.asarray(last) >= view.sizes[axis]))
         if wrong.ndim:
             wrong = wrong[fiber.lanes]
-        if np.any(wrong):
+        if np.count_nonzero(wrong):
             fiber.group.sanitizer.report(
                 "out-of-bounds",
                 f"the part of dimension {axis} reaches from "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,13 +33,20 @@ def offset_by(start: Value, along: Value, rank: int) -> Value:
 
 
 def along(shape: Sequence[int], axis: int) -> np.ndarray:
-    """Returns the coordinates along one axis of a shape, with size 1 along the others.
+    """Returns the coordinates along one axis of a shape, with size 1 along the others; they must not be written to.
 
     Args:
         shape: of the vector.
         axis: its index.
     """
-    return np.arange(shape[axis]).reshape([-1 if other == axis else 1 for other in range(len(shape))])
+    return _along(shape[axis], axis, len(shape))
+
+
+@functools.cache
+def _along(size: int, axis: int, rank: int) -> np.ndarray:
+    coordinates = np.arange(size).reshape([-1 if other == axis else 1 for other in range(rank)])
+    coordinates.flags.writeable = False
+    return coordinates
 
 
 def _read(

@@ -242,8 +242,9 @@ def fence_initialization(fiber: Fiber) -> None:
     Args:
         fiber: the threads that execute the fence.
     """
+    warps = set(fiber.warps.tolist())
     for barrier in mbarriers(fiber.group).values():
-        if not barrier.is_fenced and np.isin(barrier.made_by, fiber.warps).all():
+        if not barrier.is_fenced and warps.issuperset(barrier.made_by.tolist()):
             barrier.is_fenced = True
 
 

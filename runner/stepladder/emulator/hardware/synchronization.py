@@ -35,7 +35,7 @@ def warps_of(fiber: Fiber, mask: np.ndarray) -> np.ndarray:
         return fiber.warps
     present = np.zeros(fiber.group.warps, bool)
     present[fiber.group.warp_of_lane[mask]] = True
-    return np.flatnonzero(present)
+    return present.nonzero()[0]
 
 
 def by_value(fiber: Fiber, *numbers: Value) -> list[tuple[np.ndarray, tuple[int, ...]]]:
@@ -51,8 +51,8 @@ def by_value(fiber: Fiber, *numbers: Value) -> list[tuple[np.ndarray, tuple[int,
     uniform_values = []
     for number in numbers:
         if isinstance(number, np.ndarray) and number.ndim:
-            own = number[fiber.lanes]
-            if (own != own[0]).any():
+            own = number if fiber.mask is None else number[fiber.lanes]
+            if np.count_nonzero(own != own[0]):
                 break
             number = own[0]
         uniform_values.append(int(number))

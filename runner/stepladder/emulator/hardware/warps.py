@@ -99,6 +99,9 @@ def meet_in_blocks(fiber: Fiber) -> None:
         fiber: the threads.
     """
     group = fiber.group
+    if group.blocks == 1:
+        group.sanitizer.synchronize(fiber.warps)
+        return
     for block in np.unique(group.block_of_lane[fiber.lanes]):
         group.sanitizer.synchronize(fiber.warps[fiber.warps // group.warps_per_block == block])
 

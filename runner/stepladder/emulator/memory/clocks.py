@@ -128,6 +128,11 @@ class Clocks:
         Returns:
             A clock: int array (actors,).
         """
+        if len(actors) == 1:
+            actor = actors[0]
+            released = self.clocks[actor].copy()
+            self.clocks[actor, actor] += 1
+            return released
         actors = np.asarray(actors)
         merged = self.clocks[actors].max(axis=0)
         self.clocks[actors, actors] += 1
@@ -161,8 +166,17 @@ class Clocks:
         """
         if clocks is None:
             return
-        actors = np.asarray(actors)
         size = len(clocks)
+        if len(actors) == 1:
+            actor = actors[0]
+            time = self.clocks[actor, actor]
+            known = self.clocks[actor, :size]
+            np.maximum(known, clocks, out=known)
+            self.clocks[actor, actor] = time
+            self.met_at[actor] = time
+            self.converged_at[actor] = max(self.converged_at[actor], clocks[min(actor, size - 1)] + 1)
+            return
+        actors = np.asarray(actors)
         own = self.clocks[actors, actors]
         self.clocks[actors, :size] = np.maximum(self.clocks[actors, :size], clocks)
         self.clocks[actors, actors] = own
@@ -180,6 +194,8 @@ class Clocks:
         Returns:
             bool array, one element for each of `actors`.
         """
+        if len(actors) == 1:
+            return np.array([not np.count_nonzero(self.clocks[actors[0], : len(past)] < past)])
         return np.logical_and.reduce(self.clocks[np.asarray(actors), : len(past)] >= past, axis=1)
 
     def synchronize(self, actors: Sequence[int] | np.ndarray) -> None:

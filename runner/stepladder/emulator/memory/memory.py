@@ -163,7 +163,8 @@ def locate(
         number = _restricted(fiber, number, 0)
         return number.reshape(-1, *(1,) * rank) if isinstance(number, np.ndarray) else number
 
-    positions = aligned(view.offset) + view.start // view.element.dtype.itemsize
+    item = view.element.dtype.itemsize
+    positions = aligned(view.offset) + view.start // item
     inside = None if valid is None else np.asarray(_restricted(fiber, np.asarray(valid), rank))
     missing = None
     for coordinate, size, stride in zip(coordinates, view.sizes, view.strides):
@@ -176,11 +177,11 @@ def locate(
             missing = out if missing is None else missing | out
     positions = np.asarray(positions)
     report = partial(fiber.group.sanitizer.out_of_bounds, fiber, op, view, coordinates, rank=rank)
+    is_within = missing is None and _is_within_memory(view, item)
     if missing is not None:
         inside = _without(missing, inside, np.broadcast_shapes(positions.shape, shape), report)
     memory = view.memory
     _check_view(fiber, op, view)
-    item = view.element.dtype.itemsize
     if memory.copies > 1:
         base = _restricted(fiber, fiber.group.copy_of_lane(memory), 0) * (memory.size // item)
         positions = positions + base.reshape(-1, *(1,) * rank)
@@ -190,7 +191,7 @@ def locate(
     if inside is not None:
         inside = broadcast(inside, full)
     limit = len(memory.data) // item
-    if not _is_inside(positions, limit):  # a view that is larger than its memory
+    if not is_within and not _is_inside(positions, limit):  # a view that is larger than its memory
         beyond = (positions < 0) | (positions >= limit)
         inside = _without(beyond, inside, full, report)
     if not per_lane:
@@ -225,8 +226,23 @@ def _is_inside(coordinate: Value, size: Value) -> bool:
     if isinstance(size, np.ndarray) or (isinstance(coordinate, np.ndarray) and not coordinate.size):
         return not np.any((coordinate < 0) | (coordinate >= size))
     if isinstance(coordinate, np.ndarray):
-        return bool(coordinate.astype(np.int64, copy=False).view(np.uint64).max() < size)  # below 0 is above all
+        unsigned = coordinate.astype(np.int64, copy=False).view(np.uint64)  # what is below 0 is above all
+        return not np.count_nonzero(unsigned >= size)
     return 0 <= coordinate < size
+
+
+def _is_within_memory(view: MemRef, item: int) -> bool:
+    """Whether all elements of a view are known to be within one copy of its memory, without a look at the lanes."""
+    first = last = view.offset
+    if type(first) is not int:
+        return False
+    for size, stride in zip(view.sizes, view.strides):
+        if type(size) is not int or type(stride) is not int:
+            return False
+        extent = (size - 1) * stride
+        first, last = first + min(extent, 0), last + max(extent, 0)
+    start = view.start // item
+    return start + first >= 0 and start + last < view.memory.size // item
 
 
 def _element_of_host(fiber: Fiber, view: MemRef, coordinates: Sequence[Value]) -> int | None:

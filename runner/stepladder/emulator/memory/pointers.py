@@ -8,6 +8,8 @@ before or after the nearest, and becomes a finding.
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -48,9 +50,12 @@ def _nearest(fiber: Fiber, address: int) -> Allocation | None:
     """Returns the memory that an address is of, or the nearest; None where there is none."""
     if address < _SHARED_END and fiber.group.window is not None:
         return fiber.group.window
-    private = list(fiber.group.private.values())
+    allocations = [*fiber.group.machine.heap.allocations, *fiber.group.private.values()]
+    for allocation in allocations:
+        if allocation.address <= address < allocation.address + allocation.size:
+            return allocation
     return min(
-        [*fiber.group.machine.heap.allocations, *private],
+        allocations,
         default=None,
         key=lambda allocation: max(allocation.address - address, address - allocation.address - allocation.size + 1, 0),
     )
@@ -200,9 +205,9 @@ def check_alignment(fiber: Fiber, op: Instruction, pointer: Value, alignment: in
         alignment: bytes.
     """
     own = pointer if values.is_uniform(pointer) else pointer[fiber.lanes]
-    wrong = own % alignment != 0
-    if np.any(wrong):
-        first = own if values.is_uniform(pointer) else own[wrong.argmax()]
+    beyond = own % alignment
+    if np.count_nonzero(beyond):
+        first = own if values.is_uniform(pointer) else own[(beyond != 0).argmax()]
         fiber.group.sanitizer.misaligned(fiber, op, int(first), alignment)
 
 
@@ -216,10 +221,11 @@ def elements(allocation: Allocation, start: Value, element: Scalar, offsets: Val
         offsets: in elements, an array of `rank` dimensions or an int.
         rank: dimensions of the offsets without lanes.
     """
-    first = start // element.bytes
+    first = start // element.bytes if element.bytes > 1 else start
     if isinstance(first, np.ndarray):
         first = first.reshape(-1, *(1,) * rank)
-    return contiguous(allocation, element, (allocation.size // element.bytes,)), first + offsets
+    view = MemRef(allocation, element, 0, 0, (allocation.size // element.bytes,), (1,))
+    return view, first + offsets if rank else first
 
 
 def read(
@@ -235,7 +241,7 @@ def read(
         shape: of what each lane reads.
         shared: whether addresses are of shared memory, from its first byte.
     """
-    rank, offsets = len(shape), _offsets(shape)
+    rank, offsets = len(shape), offsets_in(shape)
     parts_read, masks = [], []
     for part, allocation, start in parts(fiber, op, pointer, shared=shared):
         if allocation is part.group.window and not shared and _is_of_others(part, start):
@@ -271,7 +277,7 @@ def write(
         shape: elements that one thread writes.
         shared: whether the pointer is of shared memory, whatever its value is.
     """
-    rank, offsets = len(shape), _offsets(shape)
+    rank, offsets = len(shape), offsets_in(shape)
     for part, allocation, start in parts(fiber, op, pointer, shared=shared):
         if allocation is part.group.window and not shared and _is_of_others(part, start):
             _write_in_cluster(part, op, start, value, element, shape)
@@ -343,5 +349,15 @@ def _write_in_cluster(
     memory.put(fiber, op, access, value)
 
 
-def _offsets(shape: tuple[int, ...]) -> np.ndarray | int:
-    return np.arange(int(np.prod(shape))).reshape(shape) if shape else 0
+@functools.cache
+def offsets_in(shape: tuple[int, ...]) -> np.ndarray | int:
+    """Returns the number of each element of a row-major array, as an array that must not be written to; 0 for a scalar.
+
+    Args:
+        shape: of the array.
+    """
+    if not shape:
+        return 0
+    offsets = np.arange(math.prod(shape)).reshape(shape)
+    offsets.flags.writeable = False
+    return offsets

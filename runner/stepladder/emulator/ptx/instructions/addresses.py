@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -100,7 +101,7 @@ def parts(
     Returns:
         (fiber, allocation, byte in the allocation, whether the address names a block of the cluster).
     """
-    pointers.check_alignment(fiber, op, address, item * int(np.prod(shape, dtype=int)))
+    pointers.check_alignment(fiber, op, address, item * math.prod(shape))
     if space in _OWN_BLOCK:
         yield fiber, fiber.group.shared, address, False
         return
@@ -149,7 +150,7 @@ def access(
         of_any_block: whether `start` names a block of the cluster.
         verb: what the instruction does, for findings.
     """
-    offsets = np.arange(int(np.prod(shape))).reshape(shape) if shape else 0
+    offsets = pointers.offsets_in(shape)
     if not of_any_block:
         view, places = pointers.elements(allocation, start, element, offsets, len(shape))
         return memory.locate(fiber, op, view, [places], shape)

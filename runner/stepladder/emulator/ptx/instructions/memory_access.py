@@ -211,7 +211,7 @@ def _write(
             own = value[part.lanes]
             if not access.per_lane:  # every thread writes its own value to one address
                 access = memory.with_lanes(access, len(part.lanes))
-        own = np.broadcast_to(own, access.positions.shape)
+        own = values.broadcast(own, access.positions.shape)
         if not is_strong:
             memory.put(part, op, access, own)
             continue
