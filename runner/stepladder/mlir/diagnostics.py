@@ -62,6 +62,9 @@ def location_text(location: ir.Location | str) -> str:
     Args:
         location: a location, or its text.
     """
+    if isinstance(location, ir.FileLineColLoc) and location.filename == "-":  # of a payload: to print it takes longer
+        name, line = _payload_name.get(), location.start_line
+        return f"{name}:{line}:{location.start_col}" if line else name
     match = _FILE_LOCATION.search(str(location))
     if not match:
         return ""

@@ -12,7 +12,7 @@ _SYSTEM = Path("/proc/meminfo")
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 # Less than this is not worth a look at what there is, in bytes.
-_SMALL = 2**28
+SMALL = 2**28
 
 
 def available() -> int | None:
@@ -36,7 +36,7 @@ def require(size: int, what: str, *, location: str | None = None, status: int = 
     Raises:
         StepladderError: there is less.
     """
-    if size < _SMALL:
+    if size < SMALL:
         return
     free = available()
     if free is not None and size > free:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from stepladder.emulator.core import types
@@ -55,15 +56,26 @@ def granularity_of(program: Program) -> Granularity:
         program: whose instructions are looked at.
     """
     sizes = [_MAX]
-    for op in program.instructions:
+    for op in _of_each_kind(program.instructions):
         for type_ in (*op.operand_types, *op.result_types):
             if isinstance(type_, types.Buffer) and op.name not in _BYTES:
                 sizes.append(type_.element.bytes)
         if op.name in _BY_POINTER:
             sizes.append(_accessed(op) or _MAX)
     smallest = min(sizes)
-    in_shared = [_in_shared(op) for op in program.instructions]
+    in_shared = {_in_shared(op) for op in _of_each_kind(program.instructions)}
     return Granularity(smallest, smallest if None in in_shared else min([_MAX_SHARED, *filter(None, in_shared)]))
+
+
+def _of_each_kind(instructions: Iterable[Instruction]) -> Iterator[Instruction]:
+    """Yields one instruction of each name and each types, and all loads and stores: their attributes differ too."""
+    # Programs have many instructions of few kinds. A type that is decoded twice only makes one more kind.
+    kinds = set()
+    for op in instructions:
+        kind = op.name, *map(id, op.operand_types), None, *map(id, op.result_types)
+        if op.name in _BY_POINTER or kind not in kinds:
+            kinds.add(kind)
+            yield op
 
 
 def _accessed(op: Instruction) -> int | None:

@@ -113,10 +113,10 @@ class _Slots(dict):
     """Slots by SSA value. Values that user code has given a class of its own may not be hashable: the plain one is."""
 
     def __getitem__(self, value: ir.Value) -> int:
-        return super().__getitem__(ir.Value(value) if value.__hash__ is None else value)
+        return dict.__getitem__(self, ir.Value(value) if value.__hash__ is None else value)
 
     def __setitem__(self, value: ir.Value, slot: int) -> None:
-        super().__setitem__(ir.Value(value) if value.__hash__ is None else value, slot)
+        dict.__setitem__(self, ir.Value(value) if value.__hash__ is None else value, slot)
 
     def __contains__(self, value: object) -> bool:
         return super().__contains__(ir.Value(value) if value.__hash__ is None else value)
@@ -165,22 +165,22 @@ class Builder:
         if isinstance(type_, types.Opaque):
             types.check_opaque(value.type, self.location)
         if isinstance(type_, types.Shaped) and None not in type_.shape:
-            host_memory.require(
-                type_.count * type_.element.bytes, f"a value of type {value.type}", location=self.location
-            )
+            size = type_.count * type_.element.bytes
+            if size >= host_memory.SMALL:  # to print a type takes longer than all else here
+                host_memory.require(size, f"a value of type {value.type}", location=self.location)
         slot = self.slots[value] = self.new_slot(type_)
         return slot
 
     def defined(self, values: Iterable[ir.Value]) -> tuple[int, ...]:
         """Returns new slots for SSA values."""
-        return tuple(self.define(value) for value in values)
+        return tuple([self.define(value) for value in values])
 
     def used(self, values: Iterable[ir.Value]) -> tuple[int, ...]:
         """Returns the slots of SSA values that are defined already."""
         if self.errors:
             # The results of an unknown op have no slots: the rest is lowered for its own errors alone.
             self.defined(value for value in values if value not in self.slots)
-        return tuple(self.slots[value] for value in values)
+        return tuple([self.slots[value] for value in values])
 
     # Instructions.
 
@@ -334,20 +334,23 @@ def build(module: ir.Module) -> Program:
 
 def decode_attributes(op: ir.Operation) -> dict:
     """Returns an op's attributes by name, as Python values."""
-    return {
-        attribute.name: decode_attribute(attribute.attr)
-        for attribute in (op.attributes[number] for number in range(len(op.attributes)))
-    }
+    attributes = op.attributes
+    named = [attributes[number] for number in range(len(attributes))]
+    return {attribute.name: decode_attribute(attribute.attr) for attribute in named}
 
 
 def decode_attribute(attribute: ir.Attribute) -> Value:
     """Returns an attribute as a Python value: scalars, text, lists, arrays, affine maps; else its text."""
     match attribute:
+        case ir.BoolAttr() | ir.IntegerAttr():  # most
+            return attribute.value
+        case ir.DenseI64ArrayAttr() | ir.DenseI32ArrayAttr() | ir.DenseBoolArrayAttr():
+            return list(attribute)
         case ir.FloatAttr() if str(attribute.type) in FP8_TYPES:  # represented by bytes in LLVM
             return element_type(str(attribute.type)).dtype.type(attribute.value)
         case ir.StringAttr():  # of any bytes; the stubs do not list them
             return attribute.value_bytes.decode("utf-8", "surrogateescape")  # pyright: ignore[reportAttributeAccessIssue]
-        case ir.BoolAttr() | ir.IntegerAttr() | ir.FloatAttr():
+        case ir.FloatAttr():
             return attribute.value
         case ir.UnitAttr():
             return True
@@ -366,10 +369,8 @@ def decode_attribute(attribute: ir.Attribute) -> Value:
             return attribute.value
         case ir.SymbolRefAttr():
             return "::".join(attribute.value)
-        case ir.ArrayAttr() | ir.DenseI64ArrayAttr() | ir.DenseI32ArrayAttr() | ir.DenseBoolArrayAttr():
-            return [
-                decode_attribute(element) if isinstance(element, ir.Attribute) else element for element in attribute
-            ]
+        case ir.ArrayAttr():
+            return [decode_attribute(element) for element in attribute]
     return str(attribute)
 
 

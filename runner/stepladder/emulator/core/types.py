@@ -92,7 +92,7 @@ class Shaped:
         """Number of dimensions."""
         return len(self.shape)
 
-    @property
+    @functools.cached_property
     def static_shape(self) -> tuple[int, ...]:
         """The shape, all of which is static.
 
@@ -104,7 +104,7 @@ class Shaped:
             raise ValueError("the shape is not static")
         return sizes
 
-    @property
+    @functools.cached_property
     def count(self) -> int:
         """Number of elements of a static shape."""
         return math.prod(self.static_shape)
