@@ -165,20 +165,22 @@ def load_matrices(
     lanes = warps_of(fiber, op)
     item = view.element.bytes
     per = fragments.ROW_BYTES // item
-    gives_address = (fiber.group.thread_of_lane % fragments.WARP < count * fragments.MATRIX_ROWS)[:, None]
+    threads = count * fragments.MATRIX_ROWS  # that give an address
+    valid = None
+    if threads < fragments.WARP:
+        valid = np.repeat((fiber.group.thread_of_lane % fragments.WARP < threads)[:, None], per, axis=1)
     *outer, last = (_beside(index) for index in indices)
-    access = memory.locate(
-        fiber, op, view, [*outer, last + np.arange(per)], (per,), np.broadcast_to(gives_address, (fiber.count, per))
-    )
+    access = memory.locate(fiber, op, view, [*outer, last + np.arange(per)], (per,), valid)
+    if not access.per_lane:
+        access = memory.with_lanes(access, len(fiber.lanes))
     alignment.check_access(fiber, op, access, fragments.ROW_BYTES)
     group = fiber.group
     group.sanitizer.read(together(fiber), op, access)
-    assert access.valid is not None
-    is_valid = access.valid[:, 0]
+    is_valid = np.ones(len(fiber.lanes), bool) if access.valid is None else access.valid[:, 0]
     if group.counters is not None and is_valid.any():
         thread = fiber.lanes[is_valid]
         group.counters.ldmatrix(op, thread // fragments.MATRIX_ROWS, access.positions[is_valid, 0] * item)
-    rows = memory.spread(fiber, memory.gather(access))[lanes][:, : count * fragments.MATRIX_ROWS]
+    rows = memory.spread(fiber, memory.gather(access))[lanes][:, :threads]
     matrices = rows.reshape(len(lanes), count, fragments.MATRIX_ROWS, per)
     fragments_ = fragments.matrix(8 * item, transposed=transposed).divide(matrices)
     result = np.zeros((fiber.count, count, fragments_.shape[-1]), fragments_.dtype)

@@ -14,7 +14,7 @@ from stepladder.emulator.memory import initialized, lanes_of_warps, lone_arrival
 from stepladder.emulator.memory import updates as updating
 from stepladder.emulator.memory.global_checks import GlobalChecks
 from stepladder.emulator.memory.shadow import GlobalShadow, SharedShadow
-from stepladder.emulator.memory.touches import Touch
+from stepladder.emulator.memory.touches import Touch, first_in_granules
 
 if TYPE_CHECKING:
     from stepladder.emulator.core.fibers import Fiber
@@ -103,7 +103,7 @@ class Sanitizer(GlobalChecks):
         if positions.size == 0:
             return None
         if valid is None and item < granule:
-            positions = _first_in_granules(access, granule // item)
+            positions = first_in_granules(positions, granule // item, per_lane=access.per_lane)
         if valid is not None and not access.per_lane:
             positions = positions[valid]
         count = positions.size // len(fiber.lanes) if access.per_lane else positions.size
@@ -284,7 +284,7 @@ class Sanitizer(GlobalChecks):
         if touch.lanes is not None:
             self.touched_at[touch.actors] = times
         if writes:
-            touch.put(shadow.atomically, False)
+            shadow.note_kind(touch, updates=False)
         if isinstance(shadow, GlobalShadow):
             last = shadow.write if writes else shadow.read
             last.any = True
@@ -346,7 +346,7 @@ class Sanitizer(GlobalChecks):
             self.through_proxy.add(op.number)
             self.note(op, touch, writes=True, asynchronously=True)
             if updates:
-                touch.put(self.shadow_of(touch.memory).atomically, True)
+                self.shadow_of(touch.memory).note_kind(touch, updates=True)
             return
         shadow = self.shadow_of_shared(touch.memory)
         if updates:
@@ -367,7 +367,7 @@ class Sanitizer(GlobalChecks):
             touch.put(shadow.busy_writing, -1)
         self.note(op, touch, writes=True, asynchronously=proxy)
         if updates:
-            touch.put(shadow.atomically, True)
+            shadow.note_kind(touch, updates=True)
 
     def begin_read(self, op: Instruction, touch: Touch, *, proxy: bool = True) -> None:
         """An operation in flight begins to read (each byte once): until `end_read` no thread may write these bytes.
@@ -394,21 +394,3 @@ class Sanitizer(GlobalChecks):
             shadow = self.shadow_of_shared(touch.memory)
             shadow.end_reading(touch)
             self.note(op, touch, writes=False)
-
-
-def _first_in_granules(access: Access, per: int) -> np.ndarray:
-    """Returns the first element of each granule, where an access is of whole granules of neighbours; else all of them.
-
-    Args:
-        access: of elements that are all touched.
-        per: elements of a granule.
-    """
-    positions = access.positions
-    size = positions.shape[-1] if positions.ndim > access.per_lane else 1
-    if size % per:
-        return positions
-    rows = positions.reshape(-1, size)
-    firsts = rows[:, ::per]
-    if np.count_nonzero(firsts % per) or np.count_nonzero(rows[:, 1:] - rows[:, :-1] != 1):
-        return positions
-    return firsts

@@ -13,11 +13,36 @@ if TYPE_CHECKING:
     from stepladder.emulator.memory.memory import Allocation
 
 
-class SharedShadow:
+class _Shadow:
+    """What the shadows of all memory have.
+
+    Attributes:
+        atomically: whether the last write of each granule is an update.
+        has_updates: whether any may be: most memory has none.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.atomically = np.zeros(count, bool)
+        self.has_updates = False
+
+    def note_kind(self, touch: Touch, *, updates: bool) -> None:
+        """Notes whether a write is an update.
+
+        Args:
+            touch: what is written.
+            updates: whether it is.
+        """
+        if updates or self.has_updates:
+            touch.put(self.atomically, updates)
+            self.has_updates = True
+
+
+class SharedShadow(_Shadow):
     """The state of each granule of shared memory: its last writer and readers, their times, and what is in flight."""
 
     def __init__(self, allocation: Allocation, granule: int, actors: int) -> None:
         count = -(-len(allocation.data) // granule)
+        super().__init__(count)
         self.pages = Pages(count, PAGE_BYTES // granule, actors)
         self.initialized = np.zeros(count, bool)
         self.writer = np.full(count, -1, np.int32)
@@ -27,7 +52,6 @@ class SharedShadow:
         # The lane that wrote it, and the one that read it: `SEVERAL` where not one thread alone did.
         self.writing_lane = np.full(count, SEVERAL, np.int32)
         self.reading_lane = np.full(count, SEVERAL, np.int32)
-        self.atomically = np.zeros(count, bool)
         self.read_at = np.zeros((actors, count), np.int32)
         self.read_by = np.full(count, -1, np.int32)
         # Of what runs on its own: which instruction writes, and, of those that read, what and which instruction.
@@ -98,14 +122,14 @@ class Last:
         self.any = False
 
 
-class GlobalShadow:
+class GlobalShadow(_Shadow):
     """Shadow of global memory: for each granule, the last write and the last read, by which block and actor."""
 
     def __init__(self, allocation: Allocation, granule: int) -> None:
         count = -(-len(allocation.data) // granule)
+        super().__init__(count)
         self.write = Last(count)
         self.read = Last(count)
-        self.atomically = np.zeros(count, bool)
 
     @property
     def written(self) -> np.ndarray:

@@ -222,3 +222,21 @@ class Touch:
             pair: its index.
         """
         return self.actors if isinstance(self.actors, int) else int(self.actors[pair])
+
+
+def first_in_granules(positions: np.ndarray, per: int, *, per_lane: bool) -> np.ndarray:
+    """Returns the first element of each granule, where elements are neighbours in whole granules; else all of them.
+
+    Args:
+        positions: of the elements of an access.
+        per: elements of a granule.
+        per_lane: whether the first dimension is that of lanes.
+    """
+    size = positions.shape[-1] if positions.ndim > per_lane else 1
+    if size % per:
+        return positions
+    rows = positions.reshape(-1, size)
+    firsts = rows[:, ::per]
+    if np.count_nonzero(firsts % per) or np.count_nonzero(rows[:, 1:] - rows[:, :-1] != 1):
+        return positions
+    return firsts

@@ -39,7 +39,7 @@ def by_threads(sanitizer: Sanitizer, fiber: Fiber, op: Instruction, access: Acce
     after_update = shadow.atomically[touch.places]
     _check(sanitizer, op, touch, shadow, after_update, reads=reads)
     sanitizer.note(op, touch, writes=True)
-    shadow.atomically[touch.places] = True
+    shadow.note_kind(touch, updates=True)
 
 
 def check(sanitizer: Sanitizer, op: Instruction, touch: Touch) -> None:
