@@ -6,6 +6,7 @@ Functions take an attribute, most of them its text too, or an op. A text of anot
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING
 
@@ -47,9 +48,14 @@ def keyword(attribute: ir.Attribute | str) -> str:
     Raises:
         ValueError: the text has no keyword.
     """
-    match = _KEYWORD.search(str(attribute))
+    return _keyword(str(attribute))
+
+
+@functools.lru_cache(maxsize=1024)  # the emulator asks at each execution
+def _keyword(text: str) -> str:
+    match = _KEYWORD.search(text)
     if match is None:
-        raise ValueError(f"'{attribute}' ends with no keyword")
+        raise ValueError(f"'{text}' ends with no keyword")
     return match[1]
 
 
