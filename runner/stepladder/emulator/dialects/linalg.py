@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,8 +18,8 @@ from stepladder.emulator.core.program import Builder, Instruction, decode_attrib
 from stepladder.emulator.core.registry import executes, lowers
 from stepladder.emulator.core.types import Scalar, Type
 from stepladder.emulator.core.values import MemRef, Value
-from stepladder.emulator.dialects.affine import compiled, dimensions_of
 from stepladder.emulator.dialects.bufferization import everywhere
+from stepladder.emulator.dialects.linalg_loops import Loops, Operand
 from stepladder.emulator.hardware.warps import (
     alike,
     is_of_block,
@@ -33,7 +32,6 @@ from stepladder.emulator.hardware.warps import (
 from stepladder.emulator.memory import memory
 from stepladder.mlir.bindings import ir
 from stepladder.mlir.linalg_ops import indexing_maps
-from stepladder.runtime.errors import FAILED, StepladderError
 
 # Elements that are read at once for all iterations of reductions; more would take too much memory.
 _GATHERED = 1 << 22
@@ -141,106 +139,6 @@ def lower(builder: Builder, op: ir.Operation) -> None:
     builder.emit(op.name, structured, builder.used(op.operands), builder.defined(op.results), attributes, [body])
 
 
-@dataclass
-class _Operand:
-    """How the loops go over an operand.
-
-    Attributes:
-        number: among the op's operands.
-        of_loops: from the coordinates of loops to those of an element.
-        loops: those that it depends on.
-        sizes: (dimension, loop) where one is the other.
-        is_used: whether the body reads it.
-        is_permuted: whether each dimension is another loop, so that its elements in the loops' order are a view.
-    """
-
-    number: int
-    of_loops: Callable[..., tuple]
-    loops: set[int]
-    sizes: list[tuple[int, int]]
-    is_used: bool
-    is_permuted: bool
-
-    def by_loops(self, array: np.ndarray, count: int) -> np.ndarray:
-        """Returns a permuted operand's content (L, ...) as a view with one dimension for each loop.
-
-        Args:
-            array: the content.
-            count: number of loops; the view has size 1 for those that the operand does not depend on.
-        """
-        axes = {loop: axis for axis, loop in self.sizes}
-        present = sorted(axes)
-        ordered = array.transpose(0, *(1 + axes[loop] for loop in present))
-        return ordered[(slice(None), *(slice(None) if loop in axes else None for loop in range(count)))]
-
-
-class _Loops:
-    """The loops of an op.
-
-    Attributes:
-        count: how many.
-        operands: of all operands that have a shape or are a scalar, inputs first.
-        outputs: those that are written.
-        reductions: loops that run in order, the outermost first.
-        indices: the body's `linalg.index` ops.
-        captured: slots of scalars from outside that the body uses.
-    """
-
-    def __init__(self, op: Instruction) -> None:
-        maps = op.attributes["maps"]
-        body = op.regions[0]
-        self.count = maps[0].n_dims
-        used_slots = {slot for inner in body.code for slot in inner.operands} | set(body.yields)
-        own_slots = {slot for inner in body.code for slot in inner.results} | set(body.arguments)
-        self.captured = used_slots - own_slots
-        self.indices = [inner for inner in body.code if inner.name == "linalg.index"]
-        for inner in body.code:
-            inner.cache["in_loops"] = True
-        self.operands = [
-            _Operand(
-                number,
-                compiled(map_),
-                {loop for expression in map_.results for loop in dimensions_of(expression)},
-                [
-                    (axis, expression.position)
-                    for axis, expression in enumerate(map_.results)
-                    if isinstance(expression, ir.AffineDimExpr)
-                ],
-                slot in used_slots,
-                _is_permutation(map_),
-            )
-            for number, (map_, slot) in enumerate(zip(maps, body.arguments))
-        ]
-        self.outputs = self.operands[len(self.operands) - len(body.yields) :]
-        output_loops = set().union(*(operand.loops for operand in self.outputs))
-        self.reductions = [loop for loop in range(self.count) if loop not in output_loops]
-        if any(operand.loops != output_loops for operand in self.outputs):
-            raise Unsupported(op, "with outputs that different loops go over")
-
-    def sizes(self, op: Instruction, shapes: Sequence[Sequence[int]]) -> list[int]:
-        """Returns how often each loop runs, given the operands' shapes."""
-        sizes: list[int | None] = [None] * self.count
-        for operand in self.operands:
-            for axis, loop in operand.sizes:
-                size = shapes[operand.number][axis]
-                if sizes[loop] not in (None, size):
-                    raise StepladderError(
-                        f"{op.name} has operands whose sizes do not fit: {sizes[loop]} and {size} for loop {loop}",
-                        location=op.location,
-                        status=FAILED,
-                    )
-                sizes[loop] = size
-        return [size for size in sizes if size is not None]
-
-
-def _is_permutation(map_: ir.AffineMap) -> bool:
-    """Whether the results of a map are dimensions, each another one."""
-    positions = [
-        expression.position if isinstance(expression, ir.AffineDimExpr) else None for expression in map_.results
-    ]
-    return None not in positions and len(set(positions)) == len(positions)
-
-
 def structured(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     """Runs an op: once a warp where its threads execute the same, and once a block where all threads do.
 
@@ -248,8 +146,8 @@ def structured(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     before and after it.
     """
     if "loops" not in op.cache:
-        op.cache["loops"] = _Loops(op)
-    loops: _Loops = op.cache["loops"]
+        op.cache["loops"] = Loops(op)
+    loops: Loops = op.cache["loops"]
     for slot in loops.captured:
         if isinstance(fiber.group.machine.program.slot_types[slot], Scalar) and isinstance(fiber.env[slot], np.ndarray):
             raise Unsupported(op, "whose body captures a value that differs between threads")
@@ -271,7 +169,7 @@ def structured(fiber: Fiber, op: Instruction, *operands: Value) -> Value:
     return results[0] if len(results) == 1 else results
 
 
-def _run(fiber: Fiber, op: Instruction, loops: _Loops, operands: Sequence[Value]) -> tuple:
+def _run(fiber: Fiber, op: Instruction, loops: Loops, operands: Sequence[Value]) -> tuple:
     """Runs an op for lanes whose views have the same sizes; returns the tensors that it makes.
 
     In here, every array has L leading lanes, or one where all lanes have the same.
@@ -325,7 +223,7 @@ def _content(fiber: Fiber, op: Instruction, operand: Value, type_: Type, shape: 
     return operand[None]
 
 
-def _iterate(fiber: Fiber, op: Instruction, loops: _Loops, sizes: list[int], arrays: list) -> None:
+def _iterate(fiber: Fiber, op: Instruction, loops: Loops, sizes: list[int], arrays: list) -> None:
     """Runs the loops, and writes the outputs' elements."""
     rank = loops.count
     body = op.regions[0]
@@ -333,13 +231,13 @@ def _iterate(fiber: Fiber, op: Instruction, loops: _Loops, sizes: list[int], arr
         fiber = narrowed(fiber, np.ones(fiber.count, bool))  # the body's lanes are those that are active
     coordinates: list = list(np.ogrid[tuple(slice(size) for size in sizes)]) if rank else []
 
-    def places(operand: _Operand) -> tuple:
+    def places(operand: Operand) -> tuple:
         return (
             slice(None),
             *(np.asarray(place).reshape(np.shape(place) or (1,) * rank) for place in operand.of_loops(*coordinates)),
         )
 
-    def elements(operand: _Operand) -> Value:
+    def elements(operand: Operand) -> Value:
         array = arrays[operand.number]
         if not isinstance(array, np.ndarray):
             return array
@@ -363,7 +261,7 @@ def _iterate(fiber: Fiber, op: Instruction, loops: _Loops, sizes: list[int], arr
         elif operand.is_used and math.prod(sizes[loop] for loop in operand.loops) <= _GATHERED:
             rows[operand.number] = _along(operand, arrays[operand.number], reduced_coordinates, loops.reductions)
 
-    def read(operand: _Operand, point: tuple[int, ...]) -> Value:
+    def read(operand: Operand, point: tuple[int, ...]) -> Value:
         if operand.number in permuted:
             index: list = [slice(None)] * (1 + rank)
             for loop, at in zip(loops.reductions, point):
@@ -396,7 +294,7 @@ def _iterate(fiber: Fiber, op: Instruction, loops: _Loops, sizes: list[int], arr
         )
 
 
-def _along(operand: _Operand, array: np.ndarray, coordinates: list, reductions: Sequence[int]) -> np.ndarray:
+def _along(operand: Operand, array: np.ndarray, coordinates: list, reductions: Sequence[int]) -> np.ndarray:
     """Returns the elements that all iterations of reductions read, which takes less time than to read those of each.
 
     Args:

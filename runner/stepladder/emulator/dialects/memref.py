@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,9 +19,6 @@ from stepladder.emulator.memory import alignment, initialized, memory, pointers
 from stepladder.emulator.memory.memory import contiguous
 from stepladder.mlir.bindings import ir
 from stepladder.runtime.errors import FAILED, StepladderError
-
-if TYPE_CHECKING:
-    pass
 
 _DYNAMIC = ir.ShapedType.get_dynamic_stride_or_offset()
 # Of shared memory that states none, in bytes: what the widest swizzle of TMA needs, and `pack_shared_memory` has.

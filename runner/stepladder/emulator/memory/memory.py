@@ -7,7 +7,7 @@ of a cluster (shared memory), or one for each thread (private memory).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepladder.emulator.core.values import MemRef, broadcast, lanes
-from stepladder.emulator.memory import initialized
+from stepladder.emulator.memory import bounds, initialized
 from stepladder.runtime import host_memory
 
 if TYPE_CHECKING:
@@ -172,14 +172,14 @@ def locate(
         steps = coordinate if type(stride) is int and stride == 1 else coordinate * aligned(stride)
         positions = steps if type(positions) is int and positions == 0 else positions + steps
         size = aligned(size)
-        if not _is_inside(coordinate, size):
+        if not bounds.is_inside(coordinate, size):
             out = np.asarray((coordinate < 0) | (coordinate >= size))
             missing = out if missing is None else missing | out
     positions = np.asarray(positions)
     report = partial(fiber.group.sanitizer.out_of_bounds, fiber, op, view, coordinates, rank=rank)
-    is_within = missing is None and _is_within_memory(view, item)
+    is_within = missing is None and bounds.is_within_memory(view, item)
     if missing is not None:
-        inside = _without(missing, inside, np.broadcast_shapes(positions.shape, shape), report)
+        inside = bounds.without(missing, inside, np.broadcast_shapes(positions.shape, shape), report)
     memory = view.memory
     _check_view(fiber, op, view)
     if memory.copies > 1:
@@ -191,23 +191,13 @@ def locate(
     if inside is not None:
         inside = broadcast(inside, full)
     limit = len(memory.data) // item
-    if not is_within and not _is_inside(positions, limit):  # a view that is larger than its memory
+    if not is_within and not bounds.is_inside(positions, limit):  # a view that is larger than its memory
         beyond = (positions < 0) | (positions >= limit)
-        inside = _without(beyond, inside, full, report)
+        inside = bounds.without(beyond, inside, full, report)
     if not per_lane:
         positions = positions[0]
         inside = None if inside is None else inside[0]
     return Access(memory, view.element, positions, inside, per_lane)
-
-
-def _without(
-    outside: np.ndarray, valid: np.ndarray | None, shape: tuple[int, ...], report: Callable[[np.ndarray], None]
-) -> np.ndarray:
-    """Reports the touched elements that are outside of a view, and returns which of the others are touched."""
-    is_wrong = outside if valid is None else outside & valid
-    if np.any(is_wrong):
-        report(np.broadcast_to(is_wrong, np.broadcast_shapes(np.shape(is_wrong), shape)))
-    return ~outside if valid is None else valid & ~outside
 
 
 def _check_view(fiber: Fiber, op: Instruction, view: MemRef) -> None:
@@ -219,30 +209,6 @@ def _check_view(fiber: Fiber, op: Instruction, view: MemRef) -> None:
         )
     if view.start % item:
         fiber.group.sanitizer.misaligned(fiber, op, view.start, item)
-
-
-def _is_inside(coordinate: Value, size: Value) -> bool:
-    """Whether coordinates are elements of a dimension, each an int or an array."""
-    if isinstance(size, np.ndarray) or (isinstance(coordinate, np.ndarray) and not coordinate.size):
-        return not np.any((coordinate < 0) | (coordinate >= size))
-    if isinstance(coordinate, np.ndarray):
-        unsigned = coordinate.astype(np.int64, copy=False).view(np.uint64)  # what is below 0 is above all
-        return not np.count_nonzero(unsigned >= size)
-    return 0 <= coordinate < size
-
-
-def _is_within_memory(view: MemRef, item: int) -> bool:
-    """Whether all elements of a view are known to be within one copy of its memory, without a look at the lanes."""
-    first = last = view.offset
-    if type(first) is not int:
-        return False
-    for size, stride in zip(view.sizes, view.strides):
-        if type(size) is not int or type(stride) is not int:
-            return False
-        extent = (size - 1) * stride
-        first, last = first + min(extent, 0), last + max(extent, 0)
-    start = view.start // item
-    return start + first >= 0 and start + last < view.memory.size // item
 
 
 def _element_of_host(fiber: Fiber, view: MemRef, coordinates: Sequence[Value]) -> int | None:
