@@ -91,7 +91,15 @@ class Loops:
             raise Unsupported(op, "with outputs that different loops go over")
 
     def sizes(self, op: Instruction, shapes: Sequence[Sequence[int]]) -> list[int]:
-        """Returns how often each loop runs, given the operands' shapes."""
+        """Returns how often each loop runs.
+
+        Args:
+            op: for the error.
+            shapes: of the operands.
+
+        Raises:
+            StepladderError: operands whose sizes do not fit.
+        """
         sizes: list[int | None] = [None] * self.count
         for operand in self.operands:
             for axis, loop in operand.sizes:

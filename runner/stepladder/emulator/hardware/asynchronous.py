@@ -331,8 +331,9 @@ def warpgroups(fiber: Fiber, op: Instruction) -> list[Warpgroup]:
     group = fiber.group
     warpgroups_by_number = known_warpgroups(group)
     complete_warpgroups = []
-    numbers, sizes = np.unique(fiber.lanes // WARPGROUP, return_counts=True)
-    for number, size in zip(numbers.tolist(), sizes):
+    counts = np.bincount(fiber.lanes // WARPGROUP)
+    (numbers,) = counts.nonzero()
+    for number, size in zip(numbers.tolist(), counts[numbers].tolist()):
         lanes = group.block_of_lane[number * WARPGROUP : (number + 1) * WARPGROUP]
         if size < WARPGROUP or lanes[0] != lanes[-1]:
             group.sanitizer.report(

@@ -83,7 +83,7 @@ def _note(fiber: Fiber, op: Instruction, slots: frozenset[int]) -> None:
     known_warpgroups = asynchronous.known_warpgroups(fiber.group)
     if not known_warpgroups:
         return
-    for number in np.unique(fiber.lanes // WARPGROUP).tolist():
+    for number in np.bincount(fiber.lanes // WARPGROUP).nonzero()[0].tolist():
         if number not in known_warpgroups:
             continue
         warpgroup = known_warpgroups[number]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _AGENTS = 16  # capacity of clocks grows by so many
 _LEARNED = 16  # lessons of a warp, before those that all warps know become one
+_END = np.iinfo(np.int32).max  # of time
 _FENCES = 16  # the latest of a warp that are kept
 
 
@@ -244,7 +245,7 @@ class Clocks:
         """
         own_clocks = self.clocks[actor].copy()
         if actor < self.group.warps:
-            own_clocks[actor] = np.iinfo(np.int32).max
+            own_clocks[actor] = _END
         fences = self.fences
         latest = np.where(fences <= own_clocks[:, None], fences, 0).max(axis=1)
         # Of a warp with more fences than are kept, the one that the actor knows may be lost.

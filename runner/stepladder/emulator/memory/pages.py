@@ -8,6 +8,7 @@ import numpy as np
 
 from stepladder.emulator.memory.touches import Touch
 
+_END = np.iinfo(np.int32).max  # of time
 _NOBODY, _DIFFERENT = -1, -2  # in place of the actor that wrote a page
 
 
@@ -125,7 +126,7 @@ class Pages:
             return False
         pages, actor = touch.pages.numbers, touch.actors
         writer, at = self.writer[pages], self.at[pages]
-        if writer.min() < 0 or self.busy[pages].any():
+        if writer.min() < 0 or np.count_nonzero(self.busy[pages]):
             return False
         if fenced is not None:
             assert isinstance(actor, int)
@@ -161,9 +162,9 @@ class Pages:
             return False
         pages, actor = touch.pages.numbers, touch.actors
         writer = self.writer[pages]
-        if writer.min() < _NOBODY or self.busy[pages].any() or self.readers[pages].any():
+        if writer.min() < _NOBODY or np.count_nonzero(self.busy[pages]) or np.count_nonzero(self.readers[pages]):
             return False
         past = clocks[actor].copy()
-        past[actor] = np.iinfo(np.int32).max
+        past[actor] = _END
         # Memory without a write has the time 0, which happens before every access.
         return bool((past[writer] >= self.at[pages]).all() and (self.read_at[:, pages].max(axis=1) <= past).all())

@@ -154,7 +154,8 @@ class Sanitizer(GlobalChecks):
         busy = None
         if np.count_nonzero(pages.busy[pages.of(touch)]):
             busy = shadow.busy_writing[index] >= 0
-            self._check_busy(op, touch, shadow, busy, verb)
+            if np.count_nonzero(busy):
+                self._check_busy(op, touch, shadow, busy, verb)
         if writes and shadow.under_way:
             reads = shadow.busy_reading(touch)
             in_use = reads >= 0
