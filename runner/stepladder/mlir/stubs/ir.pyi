@@ -58,6 +58,10 @@ class Location(_Scope):
     def name(name: str, childLoc: Location | None = None, context: Context | None = None) -> Location: ...
     def emit_error(self, message: str) -> None: ...
 
+class FileLineColLoc(Location):
+    start_line: int
+    start_col: int
+
 class InsertionPoint(_Scope):
     @overload
     def __init__(self, block: Block) -> None: ...
