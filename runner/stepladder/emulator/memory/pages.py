@@ -44,8 +44,10 @@ class Pages:
         Args:
             touch: of the memory.
         """
-        if touch.pages is not None:
-            return touch.pages.numbers
+        return self._of_pairs(touch) if touch.pages is None else touch.pages.numbers
+
+    def _of_pairs(self, touch: Touch) -> np.ndarray:
+        """Returns the page of each pair of a touch."""
         if touch.page_of_pair is None:
             touch.page_of_pair = touch.places // self.per
         return touch.page_of_pair
@@ -144,8 +146,7 @@ class Pages:
         """
         # Each pair of an actor and a page once.
         count = len(self.writer)
-        page_of_pair = touch.places // self.per if touch.pages is not None else self.of(touch)
-        (pairs,) = np.bincount(page_of_pair + touch.actors * count).nonzero()
+        (pairs,) = np.bincount(self._of_pairs(touch) + touch.actors * count).nonzero()
         actors, pages = np.divmod(pairs, count)
         late = self.read_at[:, pages] > clocks[actors].T
         late[actors, np.arange(len(actors))] = False

@@ -122,7 +122,7 @@ class Touch:
             a view of what would be a copy.
         lanes: int array (pairs,), the lane of each pair or `SEVERAL`; None where that is not known.
         pages: of shared memory, where one actor touches each granule once; else None.
-        page_of_pair: int array (pairs,) where `pages` is None; None until it is first asked for (`Pages.of`).
+        page_of_pair: int array (pairs,); None until `Pages` first looks at each pair.
     """
 
     __slots__ = ("_places", "actors", "index", "lanes", "memory", "page_of_pair", "pages")
