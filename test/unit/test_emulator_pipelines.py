@@ -107,7 +107,7 @@ def check_all(
     return names
 
 
-@pytest.mark.parametrize("pipeline, shape, accumulate, sums", sample(list(CASES), 3))
+@pytest.mark.parametrize("pipeline, shape, accumulate, sums", sample(list(CASES), 4))
 def test_every_step(pipeline: str, shape: tuple[int, int, int], accumulate: bool, sums: str) -> None:
     checked = check_all(pipeline, KNOBS[pipeline], shape, accumulate=accumulate, acc_type=sums, c_type=sums)
     with mlir_context():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import stepladder
+from combinations import combinations
 from stepladder.mlir.traverse import walk
 from stepladder.payload.rewrites import expansions
 from stepladder.pipeline.context import mlir_context, parse_payload
@@ -106,8 +107,7 @@ def called(text: str, arrays: Sequence[np.ndarray], target: str) -> np.ndarray:
     return result
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name, target", combinations(CASES, ("sm_80", "sm_90a")))
 def test_nests(name: str, target: str) -> None:
     text, exact = CASES[name]
     rng = np.random.default_rng(0)

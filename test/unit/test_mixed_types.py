@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import stepladder
+from combinations import combinations
 from emulator_ops import FORMATS
 from stepladder.runtime.bundle import Manifest
 
@@ -21,21 +22,16 @@ func.func @f(%A: tensor<24x48x{a}>, %B: tensor<48x40x{b}>) -> tensor<24x40x{sums
 """
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        ("f16", "bf16"),
-        ("f32", "f16"),
-        ("bf16", "f64"),
-        ("f16", "f8E4M3FN"),
-        ("f8E5M2", "f32"),
-        ("f8E4M3FN", "f64"),
-        ("f8E4M3FN", "f8E5M2"),
-        ("f8E5M2", "f8E4M3FN"),
-    ],
+# Types of A and B.
+PAIRS = (
+    *(("f16", "bf16"), ("f32", "f16"), ("bf16", "f64"), ("f16", "f8E4M3FN"), ("f8E5M2", "f32")),
+    *(("f8E4M3FN", "f64"), ("f8E4M3FN", "f8E5M2"), ("f8E5M2", "f8E4M3FN")),
 )
-def test_products_of_two_types(a: str, b: str, target: str) -> None:
+
+
+@pytest.mark.parametrize("pair, target", combinations(PAIRS, ("sm_80", "sm_90a")))
+def test_products_of_two_types(pair: tuple[str, str], target: str) -> None:
+    a, b = pair
     sums = "f64" if "f64" in (a, b) else "f32"
     kernel = stepladder.compile(payload(a, b, sums), target=target, device="emulator")
     rng = np.random.default_rng(0)

@@ -324,12 +324,12 @@ def test_decode_reports_ratios_and_fractions_of_the_rate_of_memory(
 
 
 def test_settings_of_batches_differ_in_more_than_the_tile(monkeypatch: pytest.MonkeyPatch) -> None:
-    import form_settings
+    import form_parts
 
     monkeypatch.setenv("STEPLADDER_GPU", "h200")
-    first = form_settings.draw_batches()[:1]
-    monkeypatch.setattr(form_settings, "draw_batches", lambda: first)
+    first = form_parts.draw_batches()[:1]
+    monkeypatch.setattr(form_parts, "draw_batches", lambda: first)
     for part in ("batches", "triggers"):
-        settings = [knobs for _, knobs in form_settings.PARTS[part]()]
+        settings = [knobs for _, knobs in form_parts.PARTS[part]()]
         assert len(settings) > 4 and len({tuple(sorted(knobs.items())) for knobs in settings}) == len(settings)
     assert {knobs["launch_trigger"] for knobs in settings} == {"early", "exit"}

@@ -40,7 +40,7 @@ def check(made: Build) -> None:
 
 
 # `test_emulator_pipelines.py` runs the last IR of more of them.
-@pytest.mark.parametrize("pipeline, knobs, size, types", sample(defaults(), 16))
+@pytest.mark.parametrize("pipeline, knobs, size, types", sample(defaults(), 24))
 def test_every_default(
     pipeline: str, knobs: dict[str, bool | int | str], size: tuple[int, int, int], types: tuple[int, int]
 ) -> None:

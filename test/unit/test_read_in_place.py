@@ -165,9 +165,8 @@ def test_steps_read_batches_of_several_strides(pipeline: str, knobs: dict[str, i
     assert PROFILE != "random" or {"input", *steps} <= {report.step for report in reports if report.passed}
 
 
-@pytest.mark.parametrize("target", PIPELINES)
 @pytest.mark.parametrize("sequences", [1, 2])
-@pytest.mark.parametrize("form", ["columns", "stacked", "stacked and transposed"])
+@pytest.mark.parametrize("form, target", combinations(["columns", "stacked", "stacked and transposed"], PIPELINES))
 def test_queries_and_keys_of_one_projection_are_read_in_place(form: str, sequences: int, target: str) -> None:
     """However a front end divides it: columns side by side, or a dimension of three, which is moved outwards or not."""
     function = stepladder.compile(projected(form, sequences), target=target, device="emulator")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import stepladder
+from combinations import combinations
 from small_integers import small
 
 pytestmark = pytest.mark.usefixtures("needs_ptxas")
@@ -77,8 +78,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form, target", combinations(FORMS, ("sm_75", "sm_80", "sm_90a")))
 def test_repeated_keys(form: str, target: str) -> None:
     text, heads, stages = FORMS[form]
     compiled = stepladder.compile(HEAD + text + END, target=target, device="emulator")
