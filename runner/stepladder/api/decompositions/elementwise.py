@@ -67,7 +67,9 @@ def _widened(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
             wide_type = torch.float32 if is_quotient else torch.int32
         else:
             wide_type = type_
-        numbers = [item if isinstance(item, torch.Tensor) or is_quotient else _wrapped(item, type_) for item in operands]
+        numbers = [
+            item if isinstance(item, torch.Tensor) or is_quotient else _wrapped(item, type_) for item in operands
+        ]
         result = op(*(item.to(wide_type) if isinstance(item, torch.Tensor) else item for item in numbers), **options)
         return result.to(type_) if type_ in _BYTES and not is_quotient else result
 
@@ -234,11 +236,14 @@ def _clamped(x: torch.Tensor, low: Number | None = None, high: Number | None = N
     """Returns integers between bounds that are none, in their type; torch-mlir compares them as they are, and does not
     lower bounds of bool.
     """
-    type_ = torch.result_type(x, low if low is not None else high)
+    given = [bound for bound in (low, high) if bound is not None]
+    type_ = torch.result_type(x, next((bound for bound in given if isinstance(bound, float)), given[0]))
     bounds = [int(bound) if isinstance(bound, bool) else bound for bound in (low, high)]
     for bound in bounds:
         if isinstance(bound, int) and not type_.is_floating_point and _wrapped(bound, type_) != bound:
-            raise StepladderError(f"the module has 'aten.clamp' of elements of {type_} by {bound}, which is none of them")
+            raise StepladderError(
+                f"the module has 'aten.clamp' of elements of {type_} by {bound}, which is none of them"
+            )
     if type_ is torch.uint8:
         return torch.clamp(x.to(torch.int32), *bounds).to(type_)
     is_plain = type_ == x.dtype and not any(isinstance(bound, bool) for bound in (low, high))

@@ -76,10 +76,7 @@ TABLE: dict[Any, Callable[..., Any]] = {
     **{
         (op := getattr(getattr(_aten, name), overload)): _with_axis(op)
         for name, overload in (
-            *(
-                (name, "default")
-                for name in ("all", "amax", "amin", "any", "argmax", "argmin", "prod", "_softmax")
-            ),
+            *((name, "default") for name in ("all", "amax", "amin", "any", "argmax", "argmin", "prod", "_softmax")),
             *((name, "dim") for name in ("all", "any", "max", "min")),
             *(("prod", "dim_int"), ("var", "correction")),
         )

@@ -106,12 +106,20 @@ def _taken(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     return torch.ops.aten.index.Tensor(x.reshape(-1), [index.reshape(-1)]).reshape(index.shape)
 
 
-def _spaced(start: Any, end: Any, steps: int, *, dtype: torch.dtype | None = None, **options: Any) -> torch.Tensor:  # noqa: ANN401
+def _spaced(
+    start: Any,  # noqa: ANN401
+    end: Any,  # noqa: ANN401
+    steps: int,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+    **options: Any,  # noqa: ANN401
+) -> torch.Tensor:
     """Returns numbers at equal distances; integers are between the integers of both ends, as on a CPU."""
     if dtype is None or dtype.is_floating_point or dtype.is_complex or steps < _BOTH_ENDS:
-        return refs.linspace(start, end, steps, dtype=dtype, **options)
+        return refs.linspace(start, end, steps, dtype=dtype, device=device or "cpu", **options)
     start, end = (item.to(dtype).double() if isinstance(item, torch.Tensor) else int(item) for item in (start, end))
-    places = torch.arange(steps, device=options.get("device"))
+    places = torch.arange(steps, device=device)
     step, numbers = (end - start) / (steps - 1), places.double()
     return torch.where(places < steps // 2, start + numbers * step, end - (steps - 1 - numbers) * step).to(dtype)
 
