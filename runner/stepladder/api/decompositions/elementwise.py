@@ -67,10 +67,11 @@ def _widened(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
             wide_type = torch.float32 if is_quotient else torch.int32
         else:
             wide_type = type_
-        numbers = [
-            item if isinstance(item, torch.Tensor) or is_quotient else _wrapped(item, type_) for item in operands
+        arguments = [
+            item.to(wide_type) if isinstance(item, torch.Tensor) else item if is_quotient else _wrapped(item, type_)
+            for item in operands
         ]
-        result = op(*(item.to(wide_type) if isinstance(item, torch.Tensor) else item for item in numbers), **options)
+        result = op(*arguments, **options)
         return result.to(type_) if type_ in _BYTES and not is_quotient else result
 
     return computed
