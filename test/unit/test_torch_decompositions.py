@@ -137,3 +137,9 @@ def test_reductions_of_conditions(torch: ModuleType) -> None:
     _same(torch, "sum.dim_IntList", x, [1], dtype=torch.bool)
     for name in ("amax", "amin"):
         _same(torch, "scatter_reduce.two", x, 1, torch.zeros(2, 2, dtype=torch.int64), y, name, include_self=False)
+
+
+def test_fractional_factors_of_integers(torch: ModuleType) -> None:
+    """Factors are rounded towards 0, as PyTorch does."""
+    x, a, b = torch.ones(2, 4, dtype=torch.int32), torch.ones(3, 2, 5).int(), torch.ones(3, 5, 4).int()
+    _same(torch, "addbmm", x, a, b, beta=1.6, alpha=-2.5)

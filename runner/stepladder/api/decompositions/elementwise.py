@@ -321,8 +321,10 @@ def _is_close(
 
 
 def _sum_of_products(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:  # noqa: ANN401
-    """Returns a sum of products of integers, which torch-mlir does not lower."""
-    return NotImplemented if x.dtype.is_floating_point else x * beta + torch.bmm(a, b).sum(0, dtype=x.dtype) * alpha
+    """Returns a sum of products of integers, by integral factors, which torch-mlir does not lower."""
+    if x.dtype.is_floating_point:
+        return NotImplemented
+    return x * int(beta) + torch.bmm(a, b).sum(0, dtype=x.dtype) * int(alpha)
 
 
 def _angle(x: torch.Tensor) -> Any:  # noqa: ANN401
