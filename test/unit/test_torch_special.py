@@ -113,6 +113,9 @@ def test_conditions_on_data_are_refused_with_their_line(torch: ModuleType) -> No
     with pytest.raises(stepladder.StepladderError, match=r"has 'aten\.equal\.default', a condition or a number"):
         stepladder.compile(lambda x: x * torch.equal(x, x + 1), [torch.ones(4)], device="emulator", target="sm_80")
 
+    with pytest.raises(stepladder.StepladderError, match="has a condition or a number that depends on data"):
+        stepladder.compile(lambda x, i: x.narrow(0, i, 2), [torch.ones(4), torch.tensor(1)], device="emulator")
+
     class Row(torch.nn.Module):
         def forward(self, x: Tensor, place: Tensor) -> Tensor:
             return x[place]
