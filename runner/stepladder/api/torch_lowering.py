@@ -39,7 +39,9 @@ _FOREIGN = {
     "ml_program": "random numbers, which kernels do not draw; accepted: a module in eval mode, without dropout",
 }
 # PyTorch's refusals of values that are not known when a module is exported, and the lines of the user's code in them.
-_BY_DATA = re.compile(r"guard on data-dependent expression .*\bu\d+|data-dependent (?:branching|value)|Pending unbacked symbols")
+_BY_DATA = re.compile(
+    r"guard on data-dependent expression .*\bu\d+|data-dependent (?:branching|value)|Pending unbacked symbols"
+)
 _BY_VALUES = "DataDependentOutputException"
 _UNTRACED = "found a fake tensor in the exported program constant's list"
 _LITERAL_OF_BYTES = "'torch.vtensor.literal' op inferred type"
