@@ -79,7 +79,7 @@ def test_integers(torch: ModuleType, form: Callable[..., object], type_: str) ->
             lambda torch, x, y: (x.max(), x.min(), x // 300, torch.fmod(x, 300), x.clamp(1, 7.5), x.clamp(max=True)),
         ),
         ("int8", lambda torch, x, y: (x / y.half(), torch.clamp(x, y.int(), y[0]), 300 // x.clamp(1), x + 300)),
-        ("int8", lambda torch, x, y: (torch.bitwise_left_shift(x, 2), -x >> 9, x << -1)),
+        ("int8", lambda torch, x, y: (torch.bitwise_left_shift(x, 2), -x >> 9, x << -1, x**2.0)),
         ("uint8", lambda torch, x, y: (x / 300, x // 300, x.prod(), x.clamp(min=1) / y.bfloat16())),
         ("bool", lambda torch, x, y: (x.sum(dtype=x.dtype), x[None].sum(0, dtype=x.dtype), x.sum())),
         ("float16", lambda torch, x, y: (torch.fmax(x, y[0].float()), torch.fmin(y[1].double(), x), torch.xlogy(x, 1))),

@@ -63,10 +63,7 @@ def _widened(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
         if not any(isinstance(item, torch.Tensor) and item.dtype in _BYTES for item in operands):
             return NotImplemented
         is_quotient = op is torch.div and options.get("rounding_mode") is None
-        if type_ in _BYTES:
-            wide_type = torch.float32 if is_quotient else torch.int32
-        else:
-            wide_type = type_
+        wide_type = type_ if type_ not in _BYTES else torch.float32 if is_quotient else torch.int32
         arguments = [
             item.to(wide_type) if isinstance(item, torch.Tensor) else item if is_quotient else _wrapped(item, type_)
             for item in operands
@@ -199,7 +196,9 @@ def _negative(x: torch.Tensor) -> Any:  # noqa: ANN401
 
 
 def _of_integers(x: torch.Tensor, exponent: Number) -> Any:  # noqa: ANN401
-    """Returns a power of integers by products, which torch-mlir does not lower."""
+    """Returns a power of integers by products, which torch-mlir does not lower; it ends the process for int8 ** 2.5."""
+    if x.dtype in _BYTES and isinstance(exponent, float):
+        return torch.pow(x.float(), exponent)
     if x.dtype.is_floating_point or not isinstance(exponent, int) or not 0 <= exponent <= _LARGEST_POWER:
         return NotImplemented
     x, _ = _promoted(x, exponent)
