@@ -300,3 +300,17 @@ func.func @unit_axes(%x: tensor<8xf32>) -> tensor<1x8xf32> attributes {has_stage
   %2 = call @unit_axes_matmul_0(%1) : (tensor<1x8xf32>) -> tensor<1x8xf32>
   return %2 : tensor<1x8xf32>
 }
+
+// -----
+
+// A slice of a slice is one.
+// CHECK-LABEL: func.func @nested(
+// CHECK-NEXT: tensor.extract_slice %x[1, 0] [3, 5] [1, 1] : tensor<8x5xi32>
+// CHECK-NEXT: tensor.extract_slice %x[4, 0] [3, 5] [1, 1] : tensor<8x5xi32>
+// CHECK-NEXT: call
+func.func @nested(%x: tensor<8x5xi32>) -> (tensor<3x5xi32>, tensor<3x5xi32>) attributes {has_stages} {
+  %middle = tensor.extract_slice %x[1, 0] [6, 5] [1, 1] : tensor<8x5xi32> to tensor<6x5xi32>
+  %0 = tensor.extract_slice %middle[0, 0] [3, 5] [1, 1] : tensor<6x5xi32> to tensor<3x5xi32>
+  %1 = tensor.extract_slice %middle[3, 0] [3, 5] [1, 1] : tensor<6x5xi32> to tensor<3x5xi32>
+  return %0, %1 : tensor<3x5xi32>, tensor<3x5xi32>
+}

@@ -113,3 +113,16 @@ func.func @extended_before(%a: tensor<8x16xi8>, %b: tensor<32x16xi8>) -> tensor<
     -> tensor<8x32xi64>
   return %r : tensor<8x32xi64>
 }
+
+// -----
+
+// A constant has no narrower operand.
+// CHECK-LABEL: func.func @by_constant(
+// CHECK-COUNT-4: arith.muli
+func.func @by_constant(%a: tensor<8x16xi16>) -> tensor<8x32xi32> {
+  %b = arith.constant dense<3> : tensor<16x32xi16>
+  %zeros = arith.constant dense<0> : tensor<8x32xi32>
+  %r = linalg.matmul ins(%a, %b : tensor<8x16xi16>, tensor<16x32xi16>) outs(%zeros : tensor<8x32xi32>)
+    -> tensor<8x32xi32>
+  return %r : tensor<8x32xi32>
+}

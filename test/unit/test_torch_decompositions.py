@@ -110,3 +110,36 @@ def test_a_decomposition_to_other_results_is_refused(torch: ModuleType, monkeypa
     monkeypatch.setitem(torch_lowering.TABLE, torch.ops.aten.angle.default, lambda x: x.sum(0))
     with pytest.raises(stepladder.StepladderError, match=r"whose result 1 has the extents \[3\] instead of \[2, 3\]"):
         stepladder.compile(lambda x: (x, x.angle()), [torch.ones(2, 3)], device="emulator", target="sm_90a")
+
+
+def test_numbers_at_equal_distances(torch: ModuleType) -> None:
+    """Integers are between the integers of both ends."""
+    for type_ in (torch.int32, torch.float64):
+        _same(torch, "linspace", 4.3, -7.9, 50, dtype=type_)
+        _same(torch, "linspace.Tensor_Scalar", torch.tensor(-1.7), 7, 5, dtype=type_)
+    _same(torch, "linspace", 3, 7, 1, dtype=torch.int64)
+
+
+def test_places_of_repeated_rows(torch: ModuleType) -> None:
+    _same(torch, "repeat_interleave.Tensor", torch.tensor([1, 0, 3]), output_size=4)
+
+
+def test_writes_beside_a_view(torch: ModuleType) -> None:
+    """What is in the memory of a view, and not in the view, is left out."""
+    rows, block = torch.arange(15).reshape(5, 3)[1:-1], -torch.ones(2, 2, dtype=torch.int64)
+    for offset in (None, 0, 3, 9):
+        _same(torch, "as_strided_scatter", rows, block, (2, 2), (1, 2), offset)
+
+
+def test_reductions_of_conditions(torch: ModuleType) -> None:
+    """A sum of two is no remainder, and extrema start from the other condition."""
+    x, y = torch.tensor([[True, True], [False, False]]), torch.tensor([[True, True], [True, False]])
+    _same(torch, "sum.dim_IntList", x, [1], dtype=torch.bool)
+    for name in ("amax", "amin"):
+        _same(torch, "scatter_reduce.two", x, 1, torch.zeros(2, 2, dtype=torch.int64), y, name, include_self=False)
+
+
+def test_fractional_factors_of_integers(torch: ModuleType) -> None:
+    """Factors are rounded towards 0, as PyTorch does."""
+    x, a, b = torch.ones(2, 4, dtype=torch.int32), torch.ones(3, 2, 5).int(), torch.ones(3, 5, 4).int()
+    _same(torch, "addbmm", x, a, b, beta=1.6, alpha=-2.5)

@@ -71,6 +71,33 @@ def test_integers(torch: ModuleType, form: Callable[..., object], type_: str) ->
     same(torch, form, x)
 
 
+@pytest.mark.parametrize(
+    ("type_", "form"),
+    [
+        (
+            "int8",
+            lambda torch, x, y: (x.max(), x.min(), x // 300, torch.fmod(x, 300), x.clamp(1, 7.5), x.clamp(max=True)),
+        ),
+        ("int8", lambda torch, x, y: (x / y.half(), torch.clamp(x, y.int(), y[0]), 300 // x.clamp(1), x + 300)),
+        ("int8", lambda torch, x, y: (torch.bitwise_left_shift(x, 2), -x >> 9, x << -1, x**2.0)),
+        ("uint8", lambda torch, x, y: (x / 300, x // 300, x.prod(), x.clamp(min=1) / y.bfloat16())),
+        ("bool", lambda torch, x, y: (x.sum(dtype=x.dtype), x[None].sum(0, dtype=x.dtype), x.sum())),
+        ("float16", lambda torch, x, y: (torch.fmax(x, y[0].float()), torch.fmin(y[1].double(), x), torch.xlogy(x, 1))),
+        ("float16", lambda torch, x, y: (x // 0.1, x.bfloat16() // 0.3, x.clamp(True, 50), 1e10 // x, 1e5 % x)),
+    ],
+)
+def test_operands_of_other_types(torch: ModuleType, type_: str, form: Callable[..., object]) -> None:
+    """Results have PyTorch's types, and numbers that a type does not have wrap or are infinite."""
+    x = torch.tensor([1, 2, 100, 127]).to(getattr(torch, type_))
+    same(torch, form, x, x.flip(0))
+
+
+def test_bounds_beyond_a_type_are_refused(torch: ModuleType) -> None:
+    x = torch.ones(4, dtype=torch.int8)
+    with pytest.raises(stepladder.StepladderError, match=r"'aten\.clamp' of elements of torch\.int8 by 300"):
+        stepladder.compile(lambda x: x.clamp(max=300), [x], device="emulator", target="sm_80")
+
+
 def test_bytes(torch: ModuleType) -> None:
     """Elements of uint8 have no sign, and are returned as such."""
     x = torch.tensor([0, 1, 7, 127, 128, 200, 255], dtype=torch.uint8)

@@ -32,6 +32,7 @@ def _of_one_number(torch: ModuleType, x: Tensor) -> tuple[Tensor, ...]:
 
 def test_tensors_without_elements(torch: ModuleType) -> None:
     same(torch, _of_none, torch.ones(6, 0), torch.ones(0, 4), torch.ones(0, 2, 5, 5))
+    same(torch, lambda torch, x: torch.masked.softmin(x, -1, mask=x > 0), torch.ones(2, 0))
 
 
 def test_a_softmax_without_axes(torch: ModuleType) -> None:

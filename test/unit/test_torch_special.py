@@ -110,6 +110,12 @@ def test_conditions_on_data_are_refused_with_their_line(torch: ModuleType) -> No
         stepladder.compile(Layer(), [torch.randn(4)], device="emulator", target="sm_80")
     assert (error.value.location or "").startswith(__file__)
 
+    with pytest.raises(stepladder.StepladderError, match=r"has 'aten\.equal\.default', a condition or a number"):
+        stepladder.compile(lambda x: x * torch.equal(x, x + 1), [torch.ones(4)], device="emulator", target="sm_80")
+
+    with pytest.raises(stepladder.StepladderError, match="has a condition or a number that depends on data"):
+        stepladder.compile(lambda x, i: x.narrow(0, i, 2), [torch.ones(4), torch.tensor(1)], device="emulator")
+
     class Row(torch.nn.Module):
         def forward(self, x: Tensor, place: Tensor) -> Tensor:
             return x[place]
@@ -157,3 +163,9 @@ def test_loops_of_graphs_and_gradients_are_refused_and_empty_results_are_not(tor
     x = torch.randn(3, 4)
     more, empty = stepladder.compile(Empty(), [x], device="emulator", target="sm_80")(x)
     assert torch.equal(more, x + 1) and empty.shape == (0, 4)
+
+
+def test_unsigned_words_are_refused(torch: ModuleType) -> None:
+    x = torch.ones(4, dtype=torch.uint16)
+    with pytest.raises(stepladder.StepladderError, match=r"elements of torch\.uint16 \(an input\), which torch-mlir"):
+        stepladder.compile(lambda x: x.float(), [x], device="emulator", target="sm_80")

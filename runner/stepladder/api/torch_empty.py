@@ -21,7 +21,7 @@ _VARIANCE = _ATEN.var.correction
 # Ops of tensors without elements, some of whose results have elements, that torch-mlir lowers.
 _LOWERED = (
     *("addmm", "addbmm", "baddbmm", "sum", "mean", "prod", "any", "all", "cat", "constant_pad_nd", "amax", "amin"),
-    *("index_put", "scatter_src"),
+    *("index_put", "scatter_src", "_assert_tensor_metadata"),
 )
 
 

@@ -39,7 +39,10 @@ _FOREIGN = {
     "ml_program": "random numbers, which kernels do not draw; accepted: a module in eval mode, without dropout",
 }
 # PyTorch's refusals of values that are not known when a module is exported, and the lines of the user's code in them.
-_BY_DATA = re.compile(r"guard on data-dependent expression .*\bu\d+|data-dependent (?:branching|value)")
+_BY_DATA = re.compile(
+    r"guard on data-dependent expression .*\bu\d+|data-dependent (?:branching|value)|Pending unbacked symbols"
+)
+_BY_VALUES = "DataDependentOutputException"
 _UNTRACED = "found a fake tensor in the exported program constant's list"
 _LITERAL_OF_BYTES = "'torch.vtensor.literal' op inferred type"
 _BY_TENSOR = "accepted for an index in a tensor: index_select and index_copy, whose index is a tensor of one element"
@@ -47,6 +50,7 @@ _BY_TENSOR = "accepted for an index in a tensor: index_select and index_copy, wh
 _ORDERING = ("sort", "scatter", "index_put", "nonzero", "unique", "mode")
 # Ops at one position of an axis: an operand after two others, a constant unless it depends on data.
 _PLACED = ("aten.select.int", "aten.select_copy.int", "aten.select_scatter.default")
+_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 # Ops that torch-mlir lowers correctly on elements of uint8; it takes those of other ops as signed integers.
 _OF_BYTES = (
     *(
@@ -115,7 +119,7 @@ def functional(program: Any, values: Sequence[torch.Tensor]) -> Any:  # noqa: AN
 
     if has_branches(program):
         program = traced(Selected(program.module()), values)
-    shapes = _shapes_of_results(program)
+    types, shapes = _types_of_results(program), _shapes_of_results(program)
     program = _refusing(lambda: decomposed(program), [])
     if any(is_complex(node.meta.get("val")) for node in program.graph.nodes):
         on_host = [value.cpu() if not value.is_meta else value for value in values]
@@ -127,6 +131,12 @@ def functional(program: Any, values: Sequence[torch.Tensor]) -> Any:  # noqa: AN
                 f"PyTorch decomposes the module to another one, whose result {number} has the extents {list(shape)} "
                 f"instead of {list(wanted)}"
             )
+    for number, (wanted, type_) in enumerate(zip(types, _types_of_results(program), strict=True)):
+        if wanted != type_:
+            raise StepladderError(
+                f"PyTorch decomposes the module to another one, whose result {number} has elements of {type_} instead "
+                f"of {wanted}"
+            )
     fold_empty(program)
     fold_constants(program)
     return program
@@ -134,10 +144,18 @@ def functional(program: Any, values: Sequence[torch.Tensor]) -> Any:  # noqa: AN
 
 def _shapes_of_results(program: Any) -> list[Sequence[Any]]:  # noqa: ANN401
     """Returns the extents of what a graph returns, without the inputs that it writes; none of what is no tensor."""
+    return [getattr(value, "shape", ()) for value in _results(program)]
+
+
+def _types_of_results(program: Any) -> list[Any]:  # noqa: ANN401
+    """Returns the element types of what a graph returns, as `_shapes_of_results`."""
+    return [getattr(value, "dtype", None) for value in _results(program)]
+
+
+def _results(program: Any) -> list[Any]:  # noqa: ANN401
     count = len(program.graph_signature.user_outputs)
     results = next(node for node in program.graph.nodes if node.op == "output").args[0]
-    values = [getattr(item, "meta", {}).get("val") for item in results[len(results) - count :]]
-    return [getattr(value, "shape", ()) for value in values]
+    return [getattr(item, "meta", {}).get("val") for item in results[len(results) - count :]]
 
 
 def _torch_mlir() -> Any:  # noqa: ANN401
@@ -229,11 +247,13 @@ def _refusing(work: Callable[[], Any], diagnostics: Sequence[str]) -> Any:  # no
         if names:
             raise _unlowered(names) from error
         message = diagnostics[0] if diagnostics else first_line(error)
-        if _BY_DATA.search(message):
+        is_by_values = type(error).__name__ == _BY_VALUES  # PyTorch's message is the name of the op
+        if is_by_values or _BY_DATA.search(message):
             # Frames of this package are those of modes that see the ops of the module.
             places = [place for place in traceback.extract_tb(error.__traceback__) if _is_of_user(place)]
+            named_op = f"'{message}', " if is_by_values else ""
             raise StepladderError(
-                "the module has a condition or a number that depends on data, such as `if x.sum() > 0`",
+                f"the module has {named_op}a condition or a number that depends on data, such as `if x.sum() > 0`",
                 location=f"{places[-1].filename}:{places[-1].lineno}" if places else None,
                 notes=["accepted: torch.where(condition, x, y), which selects elements", _BY_TENSOR],
             ) from error
@@ -308,6 +328,13 @@ def _check_ops(program: Any) -> None:  # noqa: ANN401
             raise StepladderError(
                 f"the module has '{node.target}' of elements of uint8, which torch-mlir takes as signed integers",
                 notes=["accepted: x.to(torch.int32) or x.float() before it"],
+            )
+        type_ = getattr(node.meta.get("val"), "dtype", None)
+        if type_ in _UNSIGNED:
+            what = f"'{node.target}'" if node.op == "call_function" else "an input"
+            raise StepladderError(
+                f"the module has elements of {type_} ({what}), which torch-mlir does not lower to linalg",
+                notes=["accepted: integers with a sign, and uint8"],
             )
         extents = getattr(node.meta.get("val"), "shape", ())
         if not all(isinstance(extent, int) for extent in extents):

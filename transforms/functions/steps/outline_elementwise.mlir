@@ -15,6 +15,11 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @outline_elementwise(%module: !transform.any_op {transform.consumed}) -> !transform.any_op {
+    // A slice of a slice becomes one.
+    %funcs = transform.structured.match ops{["func.func"]} in %module : (!transform.any_op) -> !transform.any_op
+    transform.apply_patterns to %funcs {
+      transform.apply_patterns.tensor.merge_consecutive_insert_extract_slice
+    } : !transform.any_op
     "tc.join_elementwise"(%module) {at_most = 4 : i64} : (!transform.any_op) -> ()
     "tc.outline_elementwise"(%module) : (!transform.any_op) -> ()
     %left = transform.apply_registered_pass "canonicalize" to %module : (!transform.any_op) -> !transform.any_op

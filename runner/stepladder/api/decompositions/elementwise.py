@@ -11,6 +11,8 @@ from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
+from stepladder.runtime.errors import StepladderError
+
 Number = float | int | bool
 # A tensor, or a scalar.
 Operand = Any
@@ -24,18 +26,31 @@ _UNARY = (
 )
 
 
+def _wrapped(number: Number, type_: torch.dtype) -> Number:
+    """Returns a number as tensors of an element type have it: integers wrap, and others may be infinite."""
+    if type_ is torch.bool:
+        return bool(number)
+    if not type_.is_floating_point:
+        limits = torch.iinfo(type_)
+        return (int(number) - limits.min) % (1 << limits.bits) + limits.min
+    limits = torch.finfo(type_)
+    is_above = limits.max < abs(number) < math.inf
+    size = limits.max if is_above and abs(number) < limits.max * (1 + limits.eps / 4) else math.inf
+    return math.copysign(size, number) if is_above else number
+
+
 def _promoted(a: Operand, b: Operand) -> tuple[torch.Tensor, Operand]:
     """Returns two operands in the element type of their result; a scalar on the right stays one."""
     type_ = torch.result_type(a, b)
     if not isinstance(a, torch.Tensor):
-        a = torch.full_like(b, a, dtype=type_)
+        a = torch.full_like(b, _wrapped(a, type_), dtype=type_)
     return a.to(type_), b.to(type_) if isinstance(b, torch.Tensor) else b
 
 
 def _alike(a: torch.Tensor, b: Operand) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns two operands as tensors of the element type of their result."""
     a, b = _promoted(a, b)
-    return a, b if isinstance(b, torch.Tensor) else torch.full_like(a, b)
+    return a, b if isinstance(b, torch.Tensor) else torch.full_like(a, _wrapped(b, a.dtype))
 
 
 def _widened(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
@@ -48,9 +63,9 @@ def _widened(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
         if not any(isinstance(item, torch.Tensor) and item.dtype in _BYTES for item in operands):
             return NotImplemented
         is_quotient = op is torch.div and options.get("rounding_mode") is None
-        wide_type = torch.float32 if is_quotient else torch.int32 if type_ in _BYTES else type_
+        wide_type = type_ if type_ not in _BYTES else torch.float32 if is_quotient else torch.int32
         arguments = [
-            item.to(wide_type) if isinstance(item, torch.Tensor) else item % 256 if type_ is torch.uint8 else item
+            item.to(wide_type) if isinstance(item, torch.Tensor) else item if is_quotient else _wrapped(item, type_)
             for item in operands
         ]
         result = op(*arguments, **options)
@@ -71,7 +86,7 @@ def _broadcast(of_bytes: Callable[..., Any], op: Callable[..., torch.Tensor]) ->
         result = of_bytes(a, b)
         if result is not NotImplemented or a.shape == b.shape:
             return result
-        return op(*torch.broadcast_tensors(a, b))
+        return op(*torch.broadcast_tensors(*_promoted(a, b)))
 
     return computed
 
@@ -91,8 +106,7 @@ def _compared(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
             return NotImplemented
         if isinstance(number, float):
             return op(x.float(), number) if x.dtype in _BYTES else NotImplemented
-        limits = torch.iinfo(x.dtype)
-        wrapped = (number - limits.min) % (1 << limits.bits) + limits.min
+        wrapped = _wrapped(number, x.dtype)
         if x.dtype in _BYTES:
             return op(x.to(torch.int32), wrapped)
         return NotImplemented if wrapped == number else op(x, wrapped)
@@ -153,6 +167,9 @@ def _divided(a: Operand, b: Operand, *, rounding_mode: str | None = None) -> Any
         return _widened(torch.div)(a, b, rounding_mode=rounding_mode)
     if rounding_mode != "floor":
         return NotImplemented
+    if a.dtype in _NARROW:
+        wide = b.float() if isinstance(b, torch.Tensor) else b
+        return _divided(a.float(), wide, rounding_mode=rounding_mode).to(a.dtype)
     if not a.dtype.is_floating_point:
         a, divisor = _alike(a, b)
         quotient = torch.div(a, divisor, rounding_mode="trunc")
@@ -179,7 +196,9 @@ def _negative(x: torch.Tensor) -> Any:  # noqa: ANN401
 
 
 def _of_integers(x: torch.Tensor, exponent: Number) -> Any:  # noqa: ANN401
-    """Returns a power of integers by products, which torch-mlir does not lower."""
+    """Returns a power of integers by products, which torch-mlir does not lower; it ends the process for int8 ** 2.5."""
+    if x.dtype in _BYTES and isinstance(exponent, float):
+        return torch.pow(x.float(), exponent)
     if x.dtype.is_floating_point or not isinstance(exponent, int) or not 0 <= exponent <= _LARGEST_POWER:
         return NotImplemented
     x, _ = _promoted(x, exponent)
@@ -189,10 +208,58 @@ def _of_integers(x: torch.Tensor, exponent: Number) -> Any:  # noqa: ANN401
     return result
 
 
+def _shifted_by(shift: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], *, is_own: bool) -> Callable[..., Any]:
+    """Returns a shift of integers by a number of places, which may be negative or more than they have bits.
+
+    Args:
+        shift: by tensors.
+        is_own: whether torch-mlir lowers the op where it has as many bits.
+    """
+
+    def computed(x: torch.Tensor, places: Number) -> Any:  # noqa: ANN401
+        type_ = torch.result_type(x, places)
+        if type_.is_floating_point or type_ is torch.bool:
+            return NotImplemented
+        bits = torch.iinfo(type_).bits
+        if not 0 <= places < bits:
+            if shift is torch.bitwise_left_shift or type_ is torch.uint8:
+                return x.to(type_) & 0
+            places = bits - 1
+        elif is_own:
+            return NotImplemented
+        return shift(*_alike(x, places))
+
+    return computed
+
+
 def _clamped(x: torch.Tensor, low: Number | None = None, high: Number | None = None) -> Any:  # noqa: ANN401
-    """Returns integers between bounds that are none, in their type; torch-mlir compares them as they are."""
-    type_ = torch.result_type(x, low if low is not None else high)
-    return NotImplemented if type_ == x.dtype else torch.clamp(x.to(type_), low, high)
+    """Returns integers between bounds that are none, in their type; torch-mlir compares them as they are, and does not
+    lower bounds of bool.
+    """
+    given = [bound for bound in (low, high) if bound is not None]
+    type_ = torch.result_type(x, next((bound for bound in given if isinstance(bound, float)), given[0]))
+    bounds = [int(bound) if isinstance(bound, bool) else bound for bound in (low, high)]
+    for bound in bounds:
+        if isinstance(bound, int) and not type_.is_floating_point and _wrapped(bound, type_) != bound:
+            raise StepladderError(
+                f"the module has 'aten.clamp' of elements of {type_} by {bound}, which is none of them"
+            )
+    if type_ is torch.uint8:
+        return torch.clamp(x.to(torch.int32), *bounds).to(type_)
+    is_plain = type_ == x.dtype and not any(isinstance(bound, bool) for bound in (low, high))
+    return NotImplemented if is_plain else torch.clamp(x.to(type_), *bounds)
+
+
+def _clamped_by_tensors(x: torch.Tensor, low: torch.Tensor | None = None, high: torch.Tensor | None = None) -> Any:  # noqa: ANN401
+    """Returns values between bounds of other types, in the type of all; torch-mlir compares them as they are."""
+    type_ = x.dtype
+    for bound in (low, high):
+        type_ = type_ if bound is None else torch.result_type(torch.empty_like(x, dtype=type_), bound)
+    if type_ is not torch.uint8 and all(item is None or item.dtype == type_ for item in (x, low, high)):
+        return NotImplemented
+    computed = torch.int32 if type_ is torch.uint8 else type_
+    bounds = [None if bound is None else bound.to(computed) for bound in (low, high)]
+    return torch.clamp(x.to(computed), *bounds).to(type_)
 
 
 def _power(a: torch.Tensor, b: torch.Tensor) -> Any:  # noqa: ANN401
@@ -253,8 +320,10 @@ def _is_close(
 
 
 def _sum_of_products(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, beta: Number = 1, alpha: Number = 1) -> Any:  # noqa: ANN401
-    """Returns a sum of products of integers, which torch-mlir does not lower."""
-    return NotImplemented if x.dtype.is_floating_point else x * beta + torch.bmm(a, b).sum(0, dtype=x.dtype) * alpha
+    """Returns a sum of products of integers, by integral factors, which torch-mlir does not lower."""
+    if x.dtype.is_floating_point:
+        return NotImplemented
+    return x * int(beta) + torch.bmm(a, b).sum(0, dtype=x.dtype) * int(alpha)
 
 
 def _angle(x: torch.Tensor) -> Any:  # noqa: ANN401
@@ -307,7 +376,12 @@ TABLE = {
     _ATEN.addbmm.default: _sum_of_products,
     _ATEN.neg.default: _negative,
     _ATEN.clamp.default: _clamped,
+    _ATEN.clamp.Tensor: _clamped_by_tensors,
     _ATEN.remainder.Scalar_Tensor: lambda a, b: torch.remainder(*_promoted(a, b)),
+    _ATEN.__lshift__.Scalar: _shifted_by(torch.bitwise_left_shift, is_own=True),
+    _ATEN.__rshift__.Scalar: _shifted_by(torch.bitwise_right_shift, is_own=True),
+    _ATEN.bitwise_left_shift.Tensor_Scalar: _shifted_by(torch.bitwise_left_shift, is_own=False),
+    _ATEN.bitwise_right_shift.Tensor_Scalar: _shifted_by(torch.bitwise_right_shift, is_own=False),
     _ATEN.bitwise_or.Scalar: lambda x, bits: torch.bitwise_or(*_alike(x, bits)),
     _ATEN.bitwise_xor.Scalar: lambda x, bits: torch.bitwise_xor(*_alike(x, bits)),
     _ATEN.pow.Tensor_Scalar: _of_integers,

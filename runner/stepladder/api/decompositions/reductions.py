@@ -28,6 +28,12 @@ def _with_axis(op: Callable[..., Any]) -> Callable[..., Any]:
     return computed
 
 
+def _of_all(op: Callable[..., Any], along: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., Any]:
+    """Returns an extremum of all elements, by the op along axes for int8, for which torch-mlir ends the process."""
+    with_axis = _with_axis(op)
+    return lambda x: along(x) if x.dtype is torch.int8 else with_axis(x)
+
+
 def _along_each(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
     """Returns a reduction along several axes, one after the other, by the op along one."""
 
@@ -45,6 +51,9 @@ def _along_each(op: Callable[..., torch.Tensor]) -> Callable[..., Any]:
 def _sum(
     x: torch.Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Any:  # noqa: ANN401
+    if dtype is torch.bool:  # torch-mlir's is modulo 2
+        bits = x.to(torch.bool)
+        return torch.any(bits, list(range(x.dim())) if not dim else list(dim), keepdim) if x.dim() else bits
     if x.dtype is not torch.uint8:
         return NotImplemented
     return torch.sum(x.to(torch.int32), dim, keepdim, dtype=torch.int32 if dtype is x.dtype else dtype).to(
@@ -67,14 +76,13 @@ TABLE: dict[Any, Callable[..., Any]] = {
     **{
         (op := getattr(getattr(_aten, name), overload)): _with_axis(op)
         for name, overload in (
-            *(
-                (name, "default")
-                for name in ("all", "amax", "amin", "any", "argmax", "argmin", "max", "min", "_softmax")
-            ),
+            *((name, "default") for name in ("all", "amax", "amin", "any", "argmax", "argmin", "prod", "_softmax")),
             *((name, "dim") for name in ("all", "any", "max", "min")),
             *(("prod", "dim_int"), ("var", "correction")),
         )
     },
+    _aten.max.default: _of_all(_aten.max.default, torch.amax),
+    _aten.min.default: _of_all(_aten.min.default, torch.amin),
     _aten.sum.dim_IntList: _sum,
     _aten.all.dims: _along_each(torch.all),
     _aten.any.dims: _along_each(torch.any),

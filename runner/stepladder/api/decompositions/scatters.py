@@ -158,18 +158,18 @@ def least(type_: torch.dtype) -> float:
     """Returns the value below all others of a type.
 
     Args:
-        type_: of floats or integers.
+        type_: of floats, integers or bool.
     """
-    return -math.inf if type_.is_floating_point else torch.iinfo(type_).min
+    return -math.inf if type_.is_floating_point else type_ is not torch.bool and torch.iinfo(type_).min
 
 
 def greatest(type_: torch.dtype) -> float:
     """Returns the value above all others of a type.
 
     Args:
-        type_: of floats or integers.
+        type_: of floats, integers or bool.
     """
-    return math.inf if type_.is_floating_point else torch.iinfo(type_).max
+    return math.inf if type_.is_floating_point else type_ is torch.bool or torch.iinfo(type_).max
 
 
 def _scatter_value(x: torch.Tensor, dim: int, index: torch.Tensor, value: complex, *, reduce: str = "") -> Any:  # noqa: ANN401
@@ -212,16 +212,20 @@ def _put(x: torch.Tensor, index: torch.Tensor, source: torch.Tensor, accumulate:
 def _as_strided_scatter(
     x: torch.Tensor, source: torch.Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Any:  # noqa: ANN401
-    """Returns a tensor whose elements at places in its memory are replaced."""
+    """Returns a tensor whose elements at places in its memory are replaced; those beside it in memory are left out."""
     if not x.is_contiguous():
         return NotImplemented
-    places: Any = (storage_offset or 0) - (0 if storage_offset is None else x.storage_offset())
+    first = (storage_offset or 0) - (0 if storage_offset is None else x.storage_offset())
+    before = max(0, -first)
+    last = first + sum((extent - 1) * step for extent, step in zip(size, stride))
+    places: Any = first + before
     for axis, (extent, step) in enumerate(zip(size, stride)):
         along = torch.arange(extent, device=x.device) * step
         places = places + along.reshape(extent, *([1] * (len(size) - axis - 1)))
     if not size:
         places = torch.full((1,), places, device=x.device)
-    return x.flatten().scatter(0, places.flatten(), source.flatten()).reshape(x.shape)
+    elements = torch.constant_pad_nd(x.flatten(), [before, max(0, last + 1 - x.numel())])
+    return elements.scatter(0, places.flatten(), source.flatten())[before : before + x.numel()].reshape(x.shape)
 
 
 _aten = torch.ops.aten

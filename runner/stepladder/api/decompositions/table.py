@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
+from torch import _refs as refs  # pyright: ignore[reportMissingImports]
 
 from stepladder.api import pytorch
 from stepladder.api.decompositions import (
@@ -35,6 +36,7 @@ from stepladder.api.decompositions import (
 # Integers that torch-mlir shifts, and others.
 _WIDE = (torch.int32, torch.int64)
 _NARROW = (torch.int8, torch.int16, torch.uint8)
+_BOTH_ENDS = 2
 
 
 def _linear(
@@ -104,6 +106,32 @@ def _taken(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     return torch.ops.aten.index.Tensor(x.reshape(-1), [index.reshape(-1)]).reshape(index.shape)
 
 
+def _spaced(
+    start: Any,  # noqa: ANN401
+    end: Any,  # noqa: ANN401
+    steps: int,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+    **options: Any,  # noqa: ANN401
+) -> torch.Tensor:
+    """Returns numbers at equal distances; integers are between the integers of both ends, as on a CPU."""
+    if dtype is None or dtype.is_floating_point or dtype.is_complex or steps < _BOTH_ENDS:
+        return refs.linspace(start, end, steps, dtype=dtype, device=device or "cpu", **options)
+    start, end = (item.to(dtype).double() if isinstance(item, torch.Tensor) else int(item) for item in (start, end))
+    places = torch.arange(steps, device=device)
+    step, numbers = (end - start) / (steps - 1), places.double()
+    return torch.where(places < steps // 2, start + numbers * step, end - (steps - 1 - numbers) * step).to(dtype)
+
+
+def _repeated(repeats: torch.Tensor, *, output_size: int | None = None) -> Any:  # noqa: ANN401
+    """Returns for each row of a result of known size the index of the one that it repeats."""
+    if output_size is None:
+        return NotImplemented
+    places = torch.arange(output_size, device=repeats.device)
+    return (repeats.cumsum(0) <= places[:, None]).sum(-1).to(repeats.dtype)
+
+
 # Ops, and functions of their arguments that return the same.
 TABLE = {
     torch.ops.aten.__rshift__.Tensor: _shifted(torch.bitwise_right_shift, is_own=False),
@@ -114,6 +142,12 @@ TABLE = {
     torch.ops.aten.gather.default: _gathered,
     torch.ops.aten.take.default: _taken,
     torch.ops.aten.arange.start_step: _range,
+    torch.ops.aten.repeat_interleave.Tensor: _repeated,
+    **{
+        getattr(torch.ops.aten.linspace, overload): _spaced
+        for overload in ("default", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
+    },
+    torch.ops.prims.scalar_tensor.default: lambda number, *, dtype=None, **_: torch.full((), number, dtype=dtype),
     torch.ops.stepladder.linear.default: _linear,
     torch.ops.stepladder.matmul.default: lambda a, b, device="auto": torch.matmul(a, b),
     torch.ops.aten.constant_pad_nd.default: _padded,

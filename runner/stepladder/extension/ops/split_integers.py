@@ -129,7 +129,7 @@ def _narrowed(factor: _Factor) -> _Factor:
     """
     views: list[ir.Operation] = []
     narrowest, value = factor, factor.value
-    while (op := producer(value)) is not None:
+    while (op := producer(value)) is not None and len(op.operands):  # a constant has none
         value = op.operands[0]
         if op.name == "linalg.transpose" or op.name in TENSOR_RESHAPES:
             views.append(op)
