@@ -19,7 +19,6 @@ _NEUTRAL = {
     "hbm_odd_store": 0.0,
     "hbm_store_rows": 0.0,
     "hbm_alternating_store": 0.0,
-    "hbm_store_ends": 0.0,
 }
 
 

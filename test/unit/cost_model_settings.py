@@ -18,14 +18,6 @@ from stepladder.pipeline.knob_query import read_query
 from stepladder.pipeline.request import Request
 
 H200 = gpu.load("h200")
-# Stores of a C that L2 does not hold take as long as reads of as many bytes.
-FREE_STORES = {
-    "hbm_store": 1.0,
-    "hbm_odd_store": 0.0,
-    "hbm_store_rows": 0.0,
-    "hbm_alternating_store": 0.0,
-    "hbm_store_ends": 0.0,
-}
 TILE = {
     "block_m": 128,
     "block_n": 256,

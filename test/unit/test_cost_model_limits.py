@@ -5,17 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cost_model_settings import (
-    FREE_STORES,
-    H200,
-    TILE,
-    columns,
-    facts_of,
-    pipeline_space,
-    predicted,
-    size,
-    with_constants,
-)
+from cost_model_settings import H200, TILE, columns, facts_of, pipeline_space, predicted, size, with_constants
 from stepladder.pipeline.cost_model import early_weights, epilogues, launch_triggers, ranking
 from stepladder.pipeline.cost_model.columns import Columns
 from stepladder.pipeline.cost_model.constants import WARPGROUP
@@ -78,7 +68,8 @@ def test_columns_of_exchanged_operands_share_lines_along_m() -> None:
 
 
 def test_partial_accumulators_leave_l2_where_it_does_not_hold_the_operands() -> None:
-    none, twice = (with_constants(hbm_halves=0.0, hbm_partial=times, **FREE_STORES) for times in (0.0, 2.0))
+    stores = {"hbm_store": 1.0, "hbm_odd_store": 0.0, "hbm_store_rows": 0.0, "hbm_alternating_store": 0.0}
+    none, twice = (with_constants(hbm_halves=0.0, hbm_partial=times, **stores) for times in (0.0, 2.0))
     settings = {"split_k": 4, "split_k_workspace": ["memory", "cluster"], "persistent_blocks": 0}
     large, small = (
         [predicted(size(512, 512, k), card, **settings, epilogue="registers")["HBM"] for card in (none, twice)]

@@ -4,27 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from cost_model_settings import FREE_STORES, TILE, columns, predicted, size, with_constants
+from cost_model_settings import TILE, columns, predicted, size, with_constants
 from stepladder.pipeline.cost_model import orders, terms
 from stepladder.pipeline.cost_model.constants import WARPGROUP
 from stepladder.pipeline.cost_model.gpu import Gpu
 
+FREE = {"hbm_store": 1.0, "hbm_odd_store": 0.0, "hbm_store_rows": 0.0, "hbm_alternating_store": 0.0}
 # Rows of C: those of 22,000 elements of 16 bits begin at sectors, those of 22,008 within.
 LARGE, ODD = size(16384, 22000, 16), size(16384, 22008, 16)
 
 
 def stored(problem: terms.Size, **settings: int | str | list[int | str]) -> dict[str, list[float]]:
     """HBM's time with each constant, as a multiple of that without."""
-    free = predicted(problem, with_constants(**FREE_STORES), **settings)["HBM"]
-    times = {
-        "hbm_store": 2.0,
-        "hbm_odd_store": 1.0,
-        "hbm_store_rows": 0.1,
-        "hbm_alternating_store": 1.0,
-        "hbm_store_ends": 1.0,
-    }
+    free = predicted(problem, with_constants(**FREE), **settings)["HBM"]
+    times = {"hbm_store": 2.0, "hbm_odd_store": 1.0, "hbm_store_rows": 0.1, "hbm_alternating_store": 1.0}
     return {
-        name: list(predicted(problem, with_constants(**FREE_STORES | {name: value}), **settings)["HBM"] / free)
+        name: list(predicted(problem, with_constants(**FREE | {name: value}), **settings)["HBM"] / free)
         for name, value in times.items()
     }
 
@@ -48,15 +43,6 @@ def test_stores_to_many_rows_at_once_and_by_turns_take_longer() -> None:
     assert stored(LARGE, **schedules)["hbm_alternating_store"] == pytest.approx([1, 2], abs=0.02)
 
 
-def test_lines_that_two_clusters_write_take_longer() -> None:
-    # A line of 64 elements in every 128 columns of a tile, or 256 of a cluster; none where all rows begin at lines.
-    ends = stored(LARGE, block_n=128, cluster_n=[1, 2])["hbm_store_ends"]
-    assert ends == pytest.approx([1.5, 1.25], abs=0.02)
-    assert stored(size(16384, 22016, 16), block_n=[128, 96])["hbm_store_ends"] == pytest.approx([1, 1.67], abs=0.02)
-    turned = replace(size(22000, 16384, 16), c_layout="column")
-    assert stored(turned, block_m=128, block_n=64)["hbm_store_ends"] == pytest.approx([1.5], abs=0.02)
-
-
 def test_the_order_of_tiles_counts_where_stores_lie() -> None:
     def order(problem: terms.Size, gpu: Gpu) -> float:
         chosen = orders.choose(columns(TILE | {"block_n": 128}), [1, 2, 4, 8, 16], 8, problem, gpu, WARPGROUP)
@@ -64,14 +50,14 @@ def test_the_order_of_tiles_counts_where_stores_lie() -> None:
 
     far = with_constants(hbm_store_rows=0.3)
     large = size(16384, 22000, 64)
-    assert order(large, far) < order(large, with_constants(**FREE_STORES))
-    assert order(size(4096, 4096, 32), far) == order(size(4096, 4096, 32), with_constants(**FREE_STORES))
+    assert order(large, far) < order(large, with_constants(**FREE))
+    assert order(size(4096, 4096, 32), far) == order(size(4096, 4096, 32), with_constants(**FREE))
 
 
 def test_operands_leave_l2_where_c_comes_between() -> None:
     """A row of tiles reads all of B, of 26 MB, and writes as much of C: the next one reads B again."""
     problem = size(6912, 137216, 96)
-    one, many = predicted(problem, with_constants(**FREE_STORES), raster_group=[1, 16])["HBM"]
+    one, many = predicted(problem, with_constants(**FREE), raster_group=[1, 16])["HBM"]
     assert one > 1.4 * many
 
 

@@ -100,9 +100,6 @@ CONSTANTS: dict[str, dict[str, Constant]] = {
         "hbm_alternating_store": Constant(
             0.0, 1.0, "further part of this time where two warpgroups take turns to store"
         ),
-        "hbm_store_ends": Constant(
-            0.0, 1.0, "further part of this time for lines of C at the ends of the tiles of a cluster, as a part of all"
-        ),
         "hbm_halves": Constant(
             0.0, 2.0, "part by which HBM takes longer for tiles that both halves of the L2 cache read from it"
         ),

@@ -10,7 +10,6 @@ from stepladder.pipeline.cost_model.loading import has_odd_rows
 from stepladder.pipeline.cost_model.terms import (
     INSTRUCTION_ROWS,
     LINE_BYTES,
-    Number,
     Size,
     Tiles,
     ceil_divide,
@@ -165,9 +164,8 @@ def store_excess(knobs: Columns, size: Size, tiles: Tiles, at_once: Array, const
     """Returns by how much more time HBM takes to store C than to read as many bytes, as a multiple of the latter.
 
     Boxes of rows that begin within sectors of the L2 cache write two sectors of a row in part. Stores to many rows at
-    once are further apart in memory, and so are those of warpgroups that take turns. A line at the end of the tiles of
-    a cluster, which another cluster completes, may be written to HBM twice. Source: constants that are set to
-    docs/results/forms_outer.json, model_large_c_f16-f16.json and forms_diverse.json.
+    once are further apart in memory, and so are those of warpgroups that take turns. Source: constants that are set to
+    docs/results/forms_outer.json and model_large_c_f16-f16.json.
 
     Args:
         knobs: with the tile, the epilogue and the order of blocks.
@@ -181,22 +179,7 @@ def store_excess(knobs: Columns, size: Size, tiles: Tiles, at_once: Array, const
     doublings = np.log2(np.maximum(stored_rows(tiles, knobs, at_once, size) / INSTRUCTION_ROWS, 1.0))
     excess = constants["hbm_store"] - 1 + constants["hbm_odd_store"] * halves
     alternating = constants["hbm_alternating_store"] * knobs.equals("schedule", "pingpong", "cooperative")
-    ends = constants["hbm_store_ends"] * _lines_at_ends(knobs, size, pitch)
-    return excess + constants["hbm_store_rows"] * doublings + alternating + ends
-
-
-def _lines_at_ends(knobs: Columns, size: Size, pitch: Number) -> Array:
-    """Returns the lines of C that two clusters write in part, as a part of all.
-
-    Args:
-        knobs: with the tile and the cluster.
-        size: of the product, with the layout of C.
-        pitch: elements of a row of C.
-    """
-    along = ("block_m", "cluster_m") if size.c_layout == "column" else ("block_n", "cluster_n")
-    bytes_ = knobs.floats(along[0]) * knobs.floats(along[1], 1) * size.out_bytes
-    is_split = (np.asarray(pitch * size.out_bytes) % LINE_BYTES > 0) | (bytes_ % LINE_BYTES > 0)
-    return np.where(is_split, LINE_BYTES / bytes_, 0.0)
+    return excess + constants["hbm_store_rows"] * doublings + alternating
 
 
 def elementwise_time(knobs: Columns, size: Size) -> Array:
