@@ -75,7 +75,7 @@ def check(text: str, pipeline: str, knobs: dict, seed: int = 0, *, levels: str =
             assert not executor.findings, (name, [finding.render() for finding in executor.findings])
 
 
-@pytest.mark.parametrize("case, where, stored", sample(combinations(twice(KINDS), PIPELINES, ("f32", "f16")), 2))
+@pytest.mark.parametrize("case, where, stored", sample(combinations(twice(KINDS), PIPELINES, ("f32", "f16")), 3))
 def test_right_on_every_pipeline(case: tuple[str, int], where: str, stored: str) -> None:
     kind, _ = case
     pipeline, knobs = PIPELINES[where]

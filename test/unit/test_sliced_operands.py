@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import stepladder
+from combinations import combinations
 from placed_products import product
 from stepladder.emulator.functions import EmulatedFunction
 from stepladder.verify.function_check import check_function
@@ -86,18 +87,18 @@ OF_STACKED = f"""func.func @f(%x: tensor<8x96xf16>, %w: tensor<96x48xf16>) -> te
 IN_PLACE = ["f_matmul_0", "f_matmul_1"]
 
 
-@pytest.mark.parametrize("chip", ["sm_75", "sm_80", "sm_90a"])
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (of_weight((40, 24)), lambda x, w: (x @ w[:, :40], x @ w[:, 40:])),
-        (OF_ACTIVATIONS, lambda x, w: ((x[:, 48:] @ w + x)[:, :48] @ w,)),
-        (OF_COLUMNS, lambda x, w: (x[:, 24:72] @ w, x[:, 32:80] @ w)),
-        (OF_STACKED, lambda x, w: (x[:, :48] @ (w @ w.T)[48:],)),
-    ],
-    ids=["weight", "activations", "columns", "stacked"],
-)
-def test_columns_are_read_in_place(text: str, expected: Callable[..., tuple[np.ndarray, ...]], chip: str) -> None:
+# Functions, and what they compute.
+READ: dict[str, tuple[str, Callable[..., tuple[np.ndarray, ...]]]] = {
+    "weight": (of_weight((40, 24)), lambda x, w: (x @ w[:, :40], x @ w[:, 40:])),
+    "activations": (OF_ACTIVATIONS, lambda x, w: ((x[:, 48:] @ w + x)[:, :48] @ w,)),
+    "columns": (OF_COLUMNS, lambda x, w: (x[:, 24:72] @ w, x[:, 32:80] @ w)),
+    "stacked": (OF_STACKED, lambda x, w: (x[:, :48] @ (w @ w.T)[48:],)),
+}
+
+
+@pytest.mark.parametrize("name, chip", combinations(READ, ("sm_75", "sm_80", "sm_90a")))
+def test_columns_are_read_in_place(name: str, chip: str) -> None:
+    text, expected = READ[name]
     function = stepladder.compile(text, target=chip, device="emulator", groups=False)
     assert isinstance(function, stepladder.Function)
     assert sorted(launch.stage for launch in function.manifest.launches) == IN_PLACE

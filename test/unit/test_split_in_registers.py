@@ -89,7 +89,7 @@ def right_steps(text: str, knobs: dict, chosen: Callable[[int], bool] = lambda _
     return reports
 
 
-@pytest.mark.parametrize("shape, knobs, form", [*sample(FORMS, 5), *sample(ODD, 2)])
+@pytest.mark.parametrize("shape, knobs, form", [*sample(FORMS, 5), *sample(ODD, 3)])
 def test_every_step_is_right(shape: tuple[int, int, int], knobs: dict, form: dict) -> None:
     text = matmul_text(*shape, **{**F32, **form})
     steps = {report.step for report in right_steps(text, {**KNOBS, **knobs})}
@@ -97,7 +97,7 @@ def test_every_step_is_right(shape: tuple[int, int, int], knobs: dict, form: dic
     assert check_numbers(text, Request("wgmma", {**KNOBS, **knobs})).compute_type == "f32"
 
 
-@pytest.mark.parametrize("shape, knobs, form", [*sample(SHARED_FORMS, 4), *sample(TRANSPOSED_FORMS, 4)])
+@pytest.mark.parametrize("shape, knobs, form", [*sample(SHARED_FORMS, 8), *sample(TRANSPOSED_FORMS, 7)])
 def test_every_step_is_right_with_b_in_shared_memory(shape: tuple[int, int, int], knobs: dict, form: dict) -> None:
     text = matmul_text(*shape, **{**F32, **form})
     steps = {report.step for report in right_steps(text, {**KNOBS, **knobs, **SHARED})}

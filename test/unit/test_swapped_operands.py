@@ -72,7 +72,7 @@ EPILOGUES = {
 }
 
 
-@pytest.mark.parametrize("kind, rows, where", sample(list(itertools.product(KINDS, (33, 40), EPILOGUES)), 9))
+@pytest.mark.parametrize("kind, rows, where", sample(list(itertools.product(KINDS, (33, 40), EPILOGUES)), 14))
 def test_epilogues_are_right(kind: str, rows: int, where: str) -> None:
     stored = "f16" if rows % 2 else "f32"
     check(payload(kind, rows, 72, 80, stored=stored), "wgmma", EPILOGUES[where], levels="last")

@@ -9,7 +9,7 @@ import pytest
 
 import stepladder
 from bundles import change, edit_manifest, refusal
-from combinations import sample
+from combinations import combinations, sample
 from conftest import assert_right_at_some_steps
 from ptx_kernels import executor
 from stepladder.payload.matmul import find_matmul
@@ -191,20 +191,20 @@ NARROW_HEADS = SEQUENCES.replace("x24x", "x5x").replace("x24xf", "x5xf")
 SEQUENCE_FIRST = SEQUENCES.replace("2x40x3x24xf32", "40x2x3x24xf32").replace("#v, #o", "#v, #first")
 
 
+# Payloads, the products that they compute, and how many kernels they take.
+MERGED_HEADS = {
+    "merged": (MERGED.read_text(), "hmk,hkn->mhn", 1),
+    "added to C": (ADDED, "hmk,hkn->mhn", 1),
+    "sequences behind rows": (SEQUENCE_FIRST, "bhmk,bhkn->mbhn", 1),
+    "two strides": (SEQUENCES, "bhmk,bhkn->bmhn", 1),
+    "rows of 20 bytes": (NARROW_HEADS, "bhmk,bhkn->bmhn", 2),
+}
+
+
 @pytest.mark.usefixtures("needs_ptxas")
-@pytest.mark.parametrize(
-    "text, sums, kernels",
-    [
-        (MERGED.read_text(), "hmk,hkn->mhn", 1),
-        (ADDED, "hmk,hkn->mhn", 1),
-        (SEQUENCE_FIRST, "bhmk,bhkn->mbhn", 1),
-        (SEQUENCES, "bhmk,bhkn->bmhn", 1),
-        (NARROW_HEADS, "bhmk,bhkn->bmhn", 2),
-    ],
-    ids=["merged", "added to C", "sequences behind rows", "two strides", "rows of 20 bytes"],
-)
-@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
-def test_merged_heads(text: str, sums: str, kernels: int, target: str) -> None:
+@pytest.mark.parametrize("name, target", combinations(MERGED_HEADS, ("sm_75", "sm_80", "sm_90a")))
+def test_merged_heads(name: str, target: str) -> None:
+    text, sums, kernels = MERGED_HEADS[name]
     kernel = stepladder.compile(text, device="emulator", target=target)
     is_one = isinstance(kernel, stepladder.Kernel)
     assert (1 if is_one else len(kernel.manifest.launches)) == kernels
