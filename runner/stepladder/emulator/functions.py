@@ -34,7 +34,7 @@ class EmulatedFunction:
 
     def __init__(self, bundle: FunctionBundle, options: Mapping[str, object] | None = None) -> None:
         self.bundle = bundle
-        self.options = {"count": False, **(options or {})}  # nobody reads the counters
+        self.options = {"count": False, **(options or {})}  # results do not show counters
         self.findings: list[Finding] = []
         self.seconds = 0.0
         self.steps = 0
